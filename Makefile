@@ -3,11 +3,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep live zip dist bench beside cluster browser lock clean clean-book venv
+.PHONY: help book quick paper record test check run sweep live zip dist bench beside cluster browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
 JOBS ?= 2
+# What `make record` runs.
+RECORDED ?= participation_learning cloak_learning flame_learning checkin_learning
 HOST := 127.0.0.1
 PORT ?= 8000
 # Words for Snakemake, such as `--executor slurm`.
@@ -43,6 +45,10 @@ quick: ## the book with small settings: minutes
 
 paper: ## the book with the sizes of the papers: much longer
 	@$(MAKE) book PROFILE=paper
+
+record: venv ## the runs at the sizes of the papers that pages show beside their own, kept in data/results: hours
+	@$(BIN)/snakemake --cores $(JOBS) --config profile=paper keep=true --forcerun keep -- \
+	  $(foreach name,$(RECORDED),data/results/$(name)/receipt.json)
 
 test: book ## every check: style, types, doctests, tests, the built book in a browser
 	@$(BIN)/ruff check --quiet .

@@ -46,6 +46,19 @@ rule notebook:
         "{COMMAND} {params.words}"
 
 
+# The numbers of a run at the sizes of the papers, kept with the book: pages and the ledger read them.  Only `make record`
+# has this rule, so that no build takes them for something to make.
+if config.get("keep"):
+
+    rule keep:
+        input:
+            ancient(f"{PLAN.folder}/{{run}}/receipt.json"),
+        output:
+            "data/results/{run}/receipt.json",
+        run:
+            schedule.keep(Path(input[0]).parent, Path(output[0]).parent)
+
+
 # The longest runs begin first, so that none is left for the end, when the other cores have nothing to do.
 use rule notebook as training with:
     wildcard_constraints:

@@ -254,7 +254,11 @@ def _told(what: str) -> Iterator[None]:
 
 def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -> int:
     """``flamelib deployment``: what a description guarantees; ``load`` reads what is neither JSON nor plain lines."""
-    from flamelib.uses.described import FIELDS, answered, unquoted  # no other command needs the accounts behind it
+    from flamelib.uses.deployment_card import (  # no other command needs the accounts behind it
+        FIELDS,
+        answered,
+        unquoted,
+    )
 
     if {"-h", "--help"} & set(words):
         lines = (f"{field:11} {about}" for field, about in FIELDS.items())
@@ -283,7 +287,7 @@ def _text_of(file: str) -> str:
 
 def _plain_lines(text: str) -> dict[str, Any] | None:
     """The fields of a description in JSON, or of lines ``name: value``; ``None`` if it is something else."""
-    from flamelib.uses.described import from_json, once, unquoted
+    from flamelib.uses.deployment_card import from_json, once, unquoted
 
     with suppress(json.JSONDecodeError):
         found = from_json(text)

@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where results are recorded, with their parts, and read in a test."""
     from flamebook.runs import record, recorded
 
-    for name in ("_rows", "provenance"):
+    for name in ("rows", "provenance"):
         monkeypatch.setattr(recorded, name, getattr(recorded, name).__wrapped__)
     for module in (record, recorded):
         monkeypatch.setattr(module, "RESULTS", tmp_path)

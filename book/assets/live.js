@@ -152,13 +152,11 @@
     const taken = swept() ? null : held();
     const broken = taken && jointly.find((one) => !tried(one.holds, taken, false));
     if (!broken) return "";
-    const say = (parts) => parts.map((part) => (typeof part === "string" ? part : part[0] + told(worth(part[1], taken), part[2]))).join("");
-    let sentence = say(broken.plain);
-    try {
-      sentence = say(broken.told);
-    } catch {
-      /* The limit has no value here. */
-    }
+    const sentence = broken.told.map((part) => {
+      if (typeof part === "string") return part;
+      const value = tried(part[1], taken, null); // A limit may have none here.
+      return value === null ? "" : part[0] + told(value, part[2]);
+    }).join("");
     if (!broken.mend) return sentence;
     const [name, remedy] = broken.mend;
     const domain = known.get(fields.find((field) => field.name === name));

@@ -168,10 +168,7 @@ def record(
     return recorder.main(names or (), again, listed, typer.echo)
 
 
-@app.command(
-    "check",
-    epilog="Examples:\n\nflamelib check flame:thm-3/always-reported\n\nflamelib check cloak:lemma-1",
-)
+@app.command("check", epilog="Examples:\n\nflamelib check flame:thm-3/always-reported\n\nflamelib check cloak:lemma-1")
 def check(
     name: Annotated[str, typer.Argument(metavar="ROW", help="A row of the ledger, or an item with all its rows.")],
 ) -> int:

@@ -10,6 +10,8 @@
     a data frame whose bounds are rounded to their safe side
 ``figure(fig, name=..., alt=..., data=...)``
     a finished figure, for light and dark pages, with files to download
+``recorded("participation_learning", "participation-small.csv")``
+    the numbers behind a figure of the run at the sizes of the papers
 
 Importing this gives matplotlib the look of the book; ``LOOK`` has the style of every bound, ``BLUE`` to ``PAGE`` its
 colours.  Outside a run of the book's own commands, files go to ``figures/`` beside the notebook.
@@ -21,6 +23,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +41,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas.api.types import is_numeric_dtype
 
 from flamebook.figures.style import DARK, LIGHT, SETTINGS
+from flamebook.places import RESULTS
 from flamebook.records import LOOKS, columns_csv
-from flamebook.statements import BOOK_RUN, FAILS, HOLDS, SENTENCES, SILENT, pretty, stand_ins
+from flamebook.statements import BOOK_RUN, FAILS, HOLDS, SENTENCES, SILENT, argument, pretty, stand_ins
 from flamelib.core.vocabulary import DomainError
 
 _OWN: Any = {"axes.axisbelow": True, "figure.constrained_layout.use": True, "figure.figsize": (6.2, 4.4)}
@@ -272,7 +276,8 @@ def _card(files: Iterable[str]) -> str:
     lines = [f"<p>Files: {links}</p>"]
     if run:
         given = json.loads(os.environ.get("FLAMELIB_RUN_PARAMETERS", "{}"))
-        command = " ".join([f"flamelib run {run}", *(f"-p {name}={_argument(value)}" for name, value in given.items())])
+        words = [f"-p {shlex.quote(f'{name}={argument(value)}')}" for name, value in given.items()]
+        command = " ".join([f"flamelib run {run}", *words])
         lines.append(f"<p>Remake it: <code>{html.escape(command)}</code></p>")
         lines += [f"<p>Made without the data: {html.escape(one)}.</p>" for one in stand_ins().values()]
     return f'<details class="fl-card"><summary>Data and provenance</summary>{"".join(lines)}</details>'
@@ -281,10 +286,6 @@ def _card(files: Iterable[str]) -> str:
 def _kind(file: str) -> str:
     kind = file.rpartition(".")[2].upper()
     return f"{kind} (dark)" if file.endswith("-dark.svg") else kind
-
-
-def _argument(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _svg(fig: Figure, name: str) -> str:
@@ -300,6 +301,14 @@ def _png(fig: Figure) -> bytes:
     content = io.BytesIO()
     fig.savefig(content, format="png", metadata={"Software": None}, facecolor=PAGE, dpi=200)
     return content.getvalue()
+
+
+def recorded(notebook: str, file: str) -> pd.DataFrame:
+    """The numbers behind a figure of a notebook's run at the sizes of the papers, as they are kept with the book.
+
+    ``make record`` runs the notebook with the parameters of ``book/parameters/paper.yml`` and keeps its numbers.
+    """
+    return pd.read_csv(RESULTS / notebook / file)
 
 
 def _draw_book(ax: Axes, columns: Mapping[str, Any], name: str) -> None:
@@ -367,5 +376,5 @@ def _replace(path: Path, content: bytes) -> None:
 
 __all__ = [
     *("BLACK", "BLUE", "FAINT", "GREEN", "GREY", "INK", "LOOK", "OCHRE", "PAGE", "PURPLE", "SKY", "VERMILLION"),
-    *("figure", "holds", "result", "table", "written_for"),
+    *("figure", "holds", "recorded", "result", "table", "written_for"),
 ]

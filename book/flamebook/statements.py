@@ -59,6 +59,19 @@ def at_least(value: float, digits: int = 4) -> str:
     return rounded(value, up=False, digits=digits)
 
 
+def argument(value: Any) -> str:
+    """A parameter's value as the command takes it.
+
+    >>> argument([1.0, 2.5]), argument(True), argument("mnist")
+    ('1,2.5', 'true', 'mnist')
+    """
+    if isinstance(value, list):
+        return ",".join(map(argument, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
 def pretty(value: Any, name: str = "") -> str:
     """Four significant digits for real numbers that need them, thousands apart for whole ones, words as they are.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flamelib.accounting.composition.known_pairs import ROUND, Cells, to_dp_accounting
+from flamelib.accounting.composition.dominating_pair import RTOL_MASS, DominatingPair, to_dp_accounting
 from flamelib.bridges.histories import NOISE, RATE, Pair, Round, Sampled, disclosing, dominating_pair, history_account
 from flamelib.core.extras import extra
 from flamelib.core.guarantees import Adjacency, RestsOn
@@ -250,7 +250,7 @@ def imported(pld: PrivacyLossDistribution, adjacency: Adjacency = Adjacency.ADD_
     return Pair(_cells(pld._pmf_remove), _cells(pld._pmf_add), Adjacency(adjacency), RestsOn.CITED)
 
 
-def _cells(pmf: Any) -> Cells:
+def _cells(pmf: Any) -> DominatingPair:
     """One order; the least losses are raised where round-off has given more to them than the other law can have."""
     dense = pmf.to_dense_pmf()
     there = np.flatnonzero(dense._probs > 0)
@@ -262,5 +262,5 @@ def _cells(pmf: Any) -> Cells:
     rest, infinite = max(0.0, 1 - float(base.sum())), float(dense._infinity_mass)
     ends = np.concatenate([[-math.inf], losses, [math.inf]])
     gain = np.concatenate([[-rest], -masses * np.expm1(-losses), [infinite]])
-    error = ROUND * np.concatenate([[0.0], masses, [infinite]])
-    return Cells(ends, ends, np.concatenate([[rest], base, [0.0]]), gain, error)
+    error = RTOL_MASS * np.concatenate([[0.0], masses, [infinite]])
+    return DominatingPair(ends, ends, np.concatenate([[rest], base, [0.0]]), gain, error)

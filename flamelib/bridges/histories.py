@@ -20,18 +20,26 @@ from typing import Any
 
 import numpy as np
 
-from flamelib.accounting.checkin.one_round import round_curve
-from flamelib.accounting.checkin.summed import distributed_cells
-from flamelib.accounting.checkin.surveys import cloned, rests_on
-from flamelib.accounting.composition.curves import (
-    LARGEST_LOSS,
-    Curve,
+from flamelib.accounting.checkin.distributed_noise import distributed_cells
+from flamelib.accounting.checkin.subsampled_shuffle import round_curve
+from flamelib.accounting.composition.dominating_pair import (
+    RTOL_MASS,
+    DominatingPair,
+    above,
+    both_orders,
+    composed,
+    composed_in_order,
+)
+from flamelib.accounting.composition.privacy_profile import (
+    MAX_LOSS,
+    PrivacyProfile,
     composed_delta,
     composed_epsilon,
-    dominating_cells,
+    dominating_pair_of,
 )
-from flamelib.accounting.composition.known_pairs import ROUND, Cells, above, both_orders, composed, composed_in_order
-from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
+from flamelib.accounting.noise.gaussian import MAX_RATIO
+from flamelib.accounting.sampling.rounds import dominated_rounds, round_cells
+from flamelib.accounting.shuffling.accountant import cloned, rests_on
 from flamelib.core import profiles
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
@@ -81,8 +89,8 @@ class Sampled:
 class Pair:
     """The pair of laws that dominates one round when a record is removed, and that for one added if it differs."""
 
-    removed: Cells
-    added: Cells | None = None
+    removed: DominatingPair
+    added: DominatingPair | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     rests_on: RestsOn = RestsOn.PROVEN
 
@@ -95,7 +103,7 @@ _RECORDS: dict[str, Any] = {
     for home in (profiles, randomizers, supports, tables)
     for one in vars(home).values()
     if isinstance(one, type) and is_dataclass(one) and one.__module__ == home.__name__
-} | {one.__name__: one for one in (Shuffled, Checkin, Summed, Rounds, Participation, Sampled, Pair, Cells)}
+} | {one.__name__: one for one in (Shuffled, Checkin, Summed, Rounds, Participation, Sampled, Pair, DominatingPair)}
 
 
 def spelled(one: Any) -> Any:
@@ -235,13 +243,13 @@ def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency
     if isinstance(one, Pair):
         return one
     if isinstance(one, Participation):
-        if one.clip_norm / one.noise_std > LARGEST_RATIO:
+        if one.clip_norm / one.noise_std > MAX_RATIO:
             return Pair(disclosing(one.participation_rate * one.record_rate))
         given = one.participation_rate, one.record_rate, one.n_records, one.noise_std, one.clip_norm
         return Pair(round_cells("outer", *given))
     if isinstance(one, Sampled):
         rate, noise = one.sample_rate, one.noise_multiplier
-        if noise * LARGEST_RATIO < 2:
+        if noise * MAX_RATIO < 2:
             return Pair(disclosing(rate))
         if rate == 1 and wanted == Adjacency.REPLACE_ONE:
             return Pair(round_cells("ols", 1.0, 1.0, 1, noise / 2, 1.0), adjacency=wanted)
@@ -251,7 +259,7 @@ def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency
         cells = both_orders(distributed_cells(inner.n_users, rate, inner.noise_std))
         return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
     curve = round_curve(cloned(inner.randomizer), inner.n_users, rate)
-    cells = dominating_cells(curve, total, _near(delta))
+    cells = dominating_pair_of(curve, total, _near(delta))
     return Pair(cells, None, Adjacency.REPLACE_ONE, rests_on(inner.randomizer))
 
 
@@ -260,21 +268,21 @@ def _near(delta: float | None) -> float:
     return min(max(delta or 1e-9, 1e-100), 0.5)
 
 
-def disclosing(rate: float) -> Cells:
+def disclosing(rate: float) -> DominatingPair:
     """The pair of a record that is seen with this chance: everything is lost then, and nothing otherwise."""
     rest = max(1 - rate, LEAST_REST)
     ends = np.array([math.inf, 0.0, -math.inf])
-    return Cells(ends, ends, np.array([0.0, rest, rate]), np.array([rate, 0.0, -rate]), np.zeros(3))
+    return DominatingPair(ends, ends, np.array([0.0, rest, rate]), np.array([rate, 0.0, -rate]), np.zeros(3))
 
 
 def _under(wanted: Adjacency, pair: Pair, total: int, delta: float | None) -> Pair:
     """The pair, or one for a record that is replaced."""
     if pair.adjacency == wanted:
         return pair
-    return Pair(dominating_cells(_replaced(pair), total, _near(delta)), None, wanted, pair.rests_on)
+    return Pair(dominating_pair_of(_replaced(pair), total, _near(delta)), None, wanted, pair.rests_on)
 
 
-def _replaced(pair: Pair) -> Curve:
+def _replaced(pair: Pair) -> PrivacyProfile:
     """The profile of a record that is replaced: removed and another one added (upper)."""
     added = pair.removed.swapped() if pair.added is None else pair.added
     (removing, most), (adding, other) = _profile(pair.removed), _profile(added)
@@ -286,19 +294,19 @@ def _replaced(pair: Pair) -> Curve:
 
     # Profiles fall, and this bound does not where it multiplies a mass at infinity: it stays where it is least.
     places = [(most + other) * 2 ** (-rung / 8) for rung in range(81)]
-    end = min((place for place in places if place < LARGEST_LOSS), key=at, default=LARGEST_LOSS)
+    end = min((place for place in places if place < MAX_LOSS), key=at, default=MAX_LOSS)
 
     def replacing(epsilon: float) -> float:
         return at(min(epsilon, end))
 
-    return Curve(replacing, at_most=most + other if at(most + other) == 0 else math.inf)
+    return PrivacyProfile(replacing, at_most=most + other if at(most + other) == 0 else math.inf)
 
 
-def _profile(cells: Cells) -> tuple[Callable[[float], float], float]:
+def _profile(cells: DominatingPair) -> tuple[Callable[[float], float], float]:
     """Delta of one round in the order of the cells, as a function of epsilon (upper), and where it stops to fall."""
     if np.array_equal(cells.low, cells.high):  # atoms, whose losses need no grid
         order = np.argsort(cells.high)
-        high, mass = cells.high[order], np.maximum(cells.base * (1 + ROUND) + cells.gain + cells.error, 0)[order]
+        high, mass = cells.high[order], np.maximum(cells.base * (1 + RTOL_MASS) + cells.gain + cells.error, 0)[order]
         finite, at_once = np.isfinite(high), float(mass[np.isposinf(high)].sum())
         losses, masses = high[finite], mass[finite]
     else:

@@ -7,6 +7,12 @@ from fractions import Fraction
 MARGIN, ROUNDING = 1e-12, 2.0**-51
 UNIT = 2.0**-53  # unit round-off of doubles
 SMALLEST = math.ulp(0.0)  # the smallest positive double
+ROUNDING_8, ROUNDING_16, ROUNDING_32 = 8 * UNIT, 16 * UNIT, 32 * UNIT  # relative error of so many roundings
+MAX_EXPONENT = 700.0  # largest exponent of which exponentials are taken: they are doubles, with room for factors
+MAX_SQUARED = 1e150  # largest number whose square is a double
+MIN_DELTA = 1e-300  # least positive delta; a smaller one counts as 0
+LOG_OMITTED = 45.0  # minus the logarithm of what is left out of a sum or an integral, relative to the rest
+LOG_NORMAL_PEAK = -math.log(2 * math.pi) / 2  # logarithm of the standard normal density at 0
 
 
 def log1mexp(gap: float) -> float:

@@ -104,8 +104,8 @@ def compare(
     'local'
     """
     from flamelib.uses.deployments import Refusal, rows
-    from flamelib.uses.lowest import bracketed
-    from flamelib.uses.requests import Request
+    from flamelib.uses.lower_bounds import bracketed
+    from flamelib.uses.workload import Request
 
     request = Request(n_users, dimension, rounds, delta, task)
     answers = rows(request, epsilon=epsilon, epsilon0=epsilon0)

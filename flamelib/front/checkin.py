@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
-from flamelib.accounting.checkin.surveys import at_least, largest_budget, many
+from flamelib.accounting.checkin.distributed_noise import (
+    distributed_noise,
+    distributed_rounds,
+    distributed_rounds_lower,
+)
+from flamelib.accounting.shuffling.accountant import compose, largest_budget, lower_bound
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
@@ -91,7 +95,7 @@ class Checkin:
 def _account(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        found, rests_on = many(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
+        found, rests_on = compose(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
     else:
         found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
         rests_on = RestsOn.PROVEN
@@ -106,7 +110,7 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
 def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> float:
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        return at_least(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
+        return lower_bound(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
     return distributed_rounds_lower(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
 
 

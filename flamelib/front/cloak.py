@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE
-from flamelib.accounting.splitting.plans import Plan, plans
+from flamelib.accounting.splitting.parameter_search import Plan, plans
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import largest
 from flamelib.core.vocabulary import DomainError, check, keep

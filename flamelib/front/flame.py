@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.coordinates import certified, counting, weighed
-from flamelib.accounting.coordinates.blocks import Subsets
+from flamelib.accounting.coordinates import counting, likelihood_weighted, vector_bounds
+from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.profiles import LaplaceProfile
@@ -51,11 +51,11 @@ def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     epsilon0, size = _local(protocol), protocol.dimension * rounds
     public = (size, protocol.n_users, epsilon0, delta, "blanket", "sound")
     if isinstance(protocol, FlameSimple):
-        return certified.account("simple", *public)
+        return vector_bounds.account("simple", *public)
     shape = (protocol.kept * rounds, protocol.padded)
     if isinstance(protocol, FlameTopk):
-        return certified.account("topk", *public, *shape)
-    return certified.account("double", *public, *shape, inclusion=protocol.inclusion, overflow="drop")
+        return vector_bounds.account("topk", *public, *shape)
+    return vector_bounds.account("double", *public, *shape, inclusion=protocol.inclusion, overflow="drop")
 
 
 def _gaussian(protocol: Protocol, delta: float, rounds: int) -> float:
@@ -63,7 +63,7 @@ def _gaussian(protocol: Protocol, delta: float, rounds: int) -> float:
     mass = protocol.randomizer.mass
     public = (protocol.dimension * rounds, max(round(protocol.n_users * mass), 2), _local(protocol), delta)
     if isinstance(protocol, FlameSimple):
-        return certified.central_limit("simple", *public)
+        return vector_bounds.central_limit("simple", *public)
     share = min(protocol.n_users * protocol.kept / protocol.dimension / protocol.padded, 1.0)
     name = "topk" if isinstance(protocol, FlameTopk) else "double"
     if isinstance(protocol, FlameDouble) and protocol.inclusion == "exact":
@@ -71,7 +71,7 @@ def _gaussian(protocol: Protocol, delta: float, rounds: int) -> float:
         if not Subsets(protocol.randomizer, *shape, drop=True).room(delta)[0]:
             name = "topk"  # nothing hides the choice: its coordinates count one by one
     hiding = max(round(protocol.padded * (1 - (share if name == "double" else 1.0) * (1 - mass))), 2)
-    return certified.central_limit(name, *public, protocol.kept * rounds, hiding)
+    return vector_bounds.central_limit(name, *public, protocol.kept * rounds, hiding)
 
 
 def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
@@ -85,7 +85,7 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
 @questions.answers_account(Protocol)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     # Bags of SS-Double may overflow, and keep a part of their reports at random: that is counted.
-    condition = certified.NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
+    condition = vector_bounds.NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
         uncertainty = getattr(found, "uncertainty", 0.0)
@@ -101,7 +101,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         return counting.simple_lower(size, protocol.n_users, epsilon0, epsilon, delta)
     if isinstance(protocol, FlameTopk):
         given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
-        return weighed.weighed_lower(protocol.n_users, *given)
+        return likelihood_weighted.weighed_lower(protocol.n_users, *given)
     if protocol.inclusion == "exact":
         shape = (size, int(protocol.kept) * rounds, protocol.padded)
         return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)

@@ -9,8 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.rounds import dominated_rounds, participation_rounds
+from flamelib.accounting.sampling.secret_participation import (
+    participation_noise,
+    random_participation,
+    random_participation_add,
+)
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import close_below

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
-from flamelib.accounting.checkin.surveys import cloned, rests_on
+from flamelib.accounting.shuffling.accountant import cloned, rests_on
 from flamelib.core.profiles import TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions

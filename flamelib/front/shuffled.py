@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.checkin.surveys import Randomizer, at_least, largest_budget, least_noise, many
+from flamelib.accounting.shuffling.accountant import Randomizer, compose, largest_budget, least_noise, lower_bound
 from flamelib.core.arrays import Reals, one_per_user
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
@@ -63,12 +63,12 @@ def guarantee(found: Certified, rests_on: RestsOn, epsilon: float | None, delta:
 
 @questions.answers_account(Shuffled)
 def _account(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    return guarantee(*many(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta), epsilon, delta)
+    return guarantee(*compose(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta), epsilon, delta)
 
 
 @questions.answers_lower(Shuffled)
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    return at_least(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta)
+    return lower_bound(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta)
 
 
 @questions.answers_calibrate(Shuffled)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
-from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.n_user_bounds import least_messages
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import Domain, DomainError, check, keep
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE

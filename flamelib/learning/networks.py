@@ -131,19 +131,25 @@ class ConvolutionalNetwork(Model):
         return _channels_last(torch.from_numpy(samples).to(_DEVICE).view(-1, 1, _SIDE, _SIDE))
 
     def _forward(self, layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""
-        inputs, outputs = [images], []
-        for count, (weight, bias) in enumerate(layers):
-            if count < 2:
-                shape = self.convolutions[count]
-                output = functional.conv2d(inputs[-1], weight, bias, shape.step, shape.margin)
-            else:
-                output = functional.linear(inputs[-1], weight, bias)
-            output = _channels_last(output)
+        """Inputs and outputs of the four layers, of the first one windows; derivatives can be taken by the outputs."""
+        (first, second), outputs = self.convolutions, list[Tensor]()
+
+        def kept(output: Tensor) -> Tensor:
             outputs.append(output if output.requires_grad else output.requires_grad_(torch.is_grad_enabled()))
-            passed = torch.relu(functional.max_pool2d(output, 2, shape.pool_step) if count < 2 else output)
-            inputs.append(passed.flatten(1) if count == 1 else passed)
-        return inputs[:4], outputs
+            return output
+
+        # An image has one channel: windows, which the gradient needs anyway, times the kernel are the convolution.
+        windows = _windows(images, first)
+        (kernel, bias), *further = layers
+        maps = functional.linear(windows, kernel.flatten(1), bias)
+        side = math.isqrt(maps.shape[1])
+        maps = maps.view(len(maps), side, side, -1).permute(0, 3, 1, 2)
+        pooled = torch.relu(functional.max_pool2d(kept(maps), 2, first.pool_step))
+        maps = _channels_last(functional.conv2d(pooled, *further[0], second.step, second.margin))
+        flat = torch.relu(functional.max_pool2d(kept(maps), 2, second.pool_step)).flatten(1)
+        hidden = torch.relu(kept(functional.linear(flat, *further[1])))
+        kept(functional.linear(hidden, *further[2]))
+        return [windows, pooled, flat, hidden], outputs
 
 
 def _channels_last(array: Tensor) -> Tensor:
@@ -157,7 +163,7 @@ def _weighted_sums(
     gradients, columns = [], []
     for shape, a, g in zip(convolutions, inputs[:2], slopes[:2], strict=True):
         rows = g.permute(0, 2, 3, 1).flatten(1, 2)
-        gradients.append(torch.bmm(rows.transpose(1, 2), _windows(a, shape)))
+        gradients.append(torch.bmm(rows.transpose(1, 2), a if a.ndim == 3 else _windows(a, shape)))
         columns.append(rows.sum(dim=1))
     squares = [_squares(part) for part in (*gradients, *columns)]
     squares += [_squares(g) * (_squares(a) + 1) for a, g in zip(inputs[2:], slopes[2:], strict=True)]

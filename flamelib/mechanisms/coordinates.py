@@ -12,7 +12,7 @@ instead of the printed :math:`\{1, \dots, b\}`, which would make equation (1) bi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Flags, Reals, Shape, Wholes, reals
+from flamelib.core.arrays import Flags, Reals, Shape, Wholes
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
@@ -57,23 +57,6 @@ def decode(randomizer: Randomizer, messages: ArrayLike) -> Reals:
     top = randomizer.n_buckets - 1
     known = (received >= 0) & (received <= top) & (np.floor(received) == received)
     return np.where(known, (received / top - randomizer.mass / 2) / randomizer.kept, np.nan)
-
-
-def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
-    r"""Exact variance of a decoded message, rounding included.
-
-    Laplace: :math:`2 / \varepsilon_0^2`.  Letters, with :math:`f` the fractional part of :math:`x b`:
-
-    .. math:: \frac{\gamma \frac{2b + 1}{6b} + (1 - \gamma)\big(x^2 + \frac{f(1 - f)}{b^2}\big)
-       - \big(\frac\gamma2 + (1 - \gamma)x\big)^2}{(1 - \gamma)^2}
-    """
-    unit = reals("values", values, 0, 1)
-    if isinstance(randomizer, LaplaceNoise):
-        return np.full(unit.shape, 2 / randomizer.epsilon0**2)
-    top, mass, kept = randomizer.n_buckets - 1, randomizer.mass, randomizer.kept
-    part = unit * top - np.floor(unit * top)
-    second = mass * (2 * top + 1) / (6 * top) + kept * (unit**2 + part * (1 - part) / top**2)
-    return np.asarray((second - (mass / 2 + kept * unit) ** 2) / kept**2)
 
 
 def blanket_variance(randomizer: Randomizer) -> float:

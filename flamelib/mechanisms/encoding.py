@@ -14,11 +14,6 @@ from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 _FINEST_GRID = 2**48  # neighbours on it are four times as far apart as the tolerance for rounding
 
 
-def normalise(raw: ArrayLike, largest: float) -> Reals:
-    """Values divided by the largest that is expected, and clipped to [0, 1]."""
-    return np.asarray(np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0))
-
-
 def from_signed(values: ArrayLike, bound: float) -> Reals:
     """Values clipped to [-bound, bound] and mapped linearly to [0, 1]."""
     return (np.clip(reals("values", values), -check(clip_norm=bound)["clip_norm"], bound) / bound + 1) / 2

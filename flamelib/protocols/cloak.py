@@ -16,6 +16,8 @@ Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2, Lemma 5; US20220374542A
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,8 +26,8 @@ from numpy.typing import ArrayLike
 from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE, shift_budget, skellam_noise
-from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.accounting.splitting.swaps import shares_delta
+from flamelib.accounting.splitting.n_user_bounds import users_distance
+from flamelib.accounting.splitting.pairwise_swaps import shares_delta
 from flamelib.core.arrays import Reals, Shape, one_per_user
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check, keep
@@ -42,8 +44,9 @@ from flamelib.mechanisms.integers.modular import (
     whole_numbers,
 )
 from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.mechanisms.integers.randomness import CACHED, Randomness
+from flamelib.mechanisms.integers.randomness import CACHED, Randomness, Release
 
+SEED_BYTES = 32  # of a seed: a key of ChaCha20
 _ROUNDINGS = ("floor", "random", "grid")
 
 
@@ -143,6 +146,27 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
     others = congruent_sum(shares[..., :-1, :], protocol.modulus, axis=-2)
     shares[..., -1, :] = residues(secret - others, protocol.modulus)  # in place of what was drawn for it
     return np.moveaxis(shares, -1, 0)
+
+
+def share_of_seed(protocol: CloakProtocol, seed: bytes, dimension: int) -> Residues:
+    """The vector of shares that a seed of 32 random bytes stands for, by ChaCha20; shape (dimension,)."""
+    if len(seed) != SEED_BYTES:
+        raise DomainError(f"seed must be {SEED_BYTES} bytes, got {len(seed)}")
+    blocks = count()
+    keys = Release(lambda _: sha256(seed + next(blocks).to_bytes(8, "big")).digest())
+    return keys.uniform(protocol.modulus, (dimension,))
+
+
+def split_by_seeds(protocol: CloakProtocol, secret: Residues, seeds: Sequence[bytes]) -> Residues:
+    """What one user sends beside :math:`m - 1` seeds: the shares of its vector that are missing; shape (dimension,).
+
+    The shuffler expands the seeds (:func:`share_of_seed`) and shuffles each coordinate on its own; seeds that are
+    shuffled themselves hide nobody.
+    """
+    if len(seeds) != protocol.n_messages - 1 or len(set(seeds)) < len(seeds):
+        raise DomainError(f"seeds must be {protocol.n_messages - 1} different ones, one less than n_messages")
+    others = np.stack([share_of_seed(protocol, seed, len(secret)) for seed in seeds])
+    return residues(secret - congruent_sum(others, protocol.modulus, axis=0), protocol.modulus)
 
 
 def encode(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> Residues:
@@ -290,12 +314,12 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     r"""The guarantees of a round for one number of each user (upper bounds).
 
     For data sets of equal scaled sums, what the shuffler sends differs by at most the distance :math:`2^{-\sigma}` of
-    :func:`~flamelib.accounting.splitting.crowds.users_distance`: epsilon is 0 and delta that distance.  With random
-    rounding, which changes the sum, nothing is known of them.  For the change of one user's value the sum needs noise;
-    the answer is an epsilon for which :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta` is
-    known, and where Pólya shares come from exactly the users who are counted on, the second term is at most what
-    ``cloak:own-6`` says.  Where no epsilon is known at this delta, the request is refused.  The attacker is taken to
-    know everything of ``colluding`` users, or their noise is missing.
+    :func:`~flamelib.accounting.splitting.n_user_bounds.users_distance`: epsilon is 0 and delta that distance.  With
+    random rounding, which changes the sum, nothing is known of them.  For the change of one user's value the sum needs
+    noise; the answer is an epsilon for which :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le
+    \delta` is known, and where Pólya shares come from exactly the users who are counted on, the second term is at most
+    what ``cloak:own-6`` says.  Where no epsilon is known at this delta, the request is refused.  The attacker is taken
+    to know everything of ``colluding`` users, or their noise is missing.
     """
     given = check(delta=delta, colluding=colluding)
     delta, honest = given["delta"], protocol.n_users - given["colluding"]

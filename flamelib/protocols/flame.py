@@ -5,9 +5,8 @@ r"""The three protocols of FLAME: a vector from each user, a padded bag of messa
 * SS-Topk: every user reports its ``kept`` largest coordinates, among ``multiples`` times as many reported ones.
 
 The :func:`user` sees its own update; the :func:`shuffler` who reports which coordinates, and messages that it need not
-be able to read; the :func:`analyzer` one bag of messages a coordinate, without senders; the :func:`observer` models.
-:func:`run` and :func:`run_sealed` play them all; :func:`noise_std` and :func:`variance` tell how far an estimate is
-off.
+be able to read; the :func:`analyzer` one bag of messages a coordinate, without senders.  :func:`run` and
+:func:`run_sealed` play them all; :func:`noise_std` tells how far an estimate is off.
 
 Every bag is permuted on its own: messages of one user in two bags stay unlinked, which the paper's theorems need (its
 Algorithms 2 and 3, read literally, permute whole lists of coordinates).  With :math:`M_j` messages in bag :math:`j`,
@@ -238,11 +237,6 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     return _estimated(protocol, sums - received / 2), received
 
 
-def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
-    """The next model, all that an observer sees: the last one plus the estimate."""
-    return reals("model", model) + reals("estimate", estimate)
-
-
 # --- what they have in common -----------------------------------------------------------------------
 
 
@@ -440,21 +434,3 @@ def noise_std(protocol: Protocol) -> float:
     """
     spread = (protocol.padded * coordinates.blanket_variance(protocol.randomizer)) ** 0.5
     return float(_estimated(protocol, np.asarray(spread)))
-
-
-def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
-    r"""Exact variance of each estimate where no bag overflows, choice of coordinates included.
-
-    .. math:: \Big(\frac{2C}{n\beta}\Big)^2 \Big[\sum_i p_{ij} v(\tilde x_{ij}) + \big(n_p - \sum_i p_{ij}\big) v_\omega
-       + \sum_i p_{ij}(1 - p_{ij})(\tilde x_{ij} - \tfrac12)^2\Big]
-
-    with :math:`p_{ij}` the chance that user :math:`i` reports coordinate :math:`j` as a true one: 1 for SS-Simple,
-    :math:`\beta` for SS-Double (users are independent, so both kinds of inclusion agree), 0 or 1 for SS-Topk.
-    """
-    [rows] = _all_rows(protocol, iter([updates]))
-    chance = largest(rows, protocol.kept) if isinstance(protocol, FlameTopk) else protocol.kept / protocol.dimension
-    unit = coordinates.to_unit(rows, protocol.clip)
-    own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
-    dummies = protocol.padded - (chance * np.ones_like(unit)).sum(axis=0)
-    total = own.sum(axis=0) + dummies * coordinates.blanket_variance(protocol.randomizer)
-    return np.asarray(total * _estimated(protocol, np.asarray(1.0)) ** 2)

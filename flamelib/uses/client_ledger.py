@@ -20,8 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from flamelib.accounting.composition.known_pairs import LONGEST, Parts, composed
-from flamelib.accounting.sampling.rounds import LARGEST_RATIO, SCHEMES, round_cells
+from flamelib.accounting.composition.dominating_pair import MAX_MECHANISMS, Parts, composed
+from flamelib.accounting.noise.gaussian import MAX_RATIO
+from flamelib.accounting.sampling.rounds import SCHEMES, round_cells
 from flamelib.core.guarantees import Certified
 from flamelib.core.vocabulary import DomainError, check, keep
 
@@ -42,7 +43,7 @@ class Announcement:
         keep(self, **check(**asdict(self)))
         if self.scheme not in SCHEMES:
             raise DomainError(f"scheme must be one of {', '.join(SCHEMES)} here, got {self.scheme!r}")
-        if self.clip_norm / self.noise_std > LARGEST_RATIO:
+        if self.clip_norm / self.noise_std > MAX_RATIO:
             raise DomainError(f"noise_std must be a number of at least clip_norm / 1000 here, got {self.noise_std!r}")
 
 
@@ -82,14 +83,14 @@ class ClientLedger:
         """Further rounds of this kind within a budget, up to 4 million: never too many, at most 1/1000 too few."""
         epsilon, delta = check(epsilon=epsilon, delta=delta).values()
         if delta == 1:
-            return LONGEST - self.rounds
+            return MAX_MECHANISMS - self.rounds
         parts, cells = self._parts(), self._cells(announced)
 
         def excess(rounds: int) -> float:
             spent = composed([*parts, (cells, rounds)], epsilon=epsilon)
             return math.inf if spent > delta == 0 else math.log(spent / delta) if spent else -math.inf
 
-        return _most_rounds(excess, LONGEST - self.rounds)
+        return _most_rounds(excess, MAX_MECHANISMS - self.rounds)
 
     def save(self, path: str | Path) -> None:
         """Write the ledger, whole or not at all."""

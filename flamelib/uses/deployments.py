@@ -21,10 +21,10 @@ from typing import Any
 from flamelib.core import workers
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check, known, meant, read
-from flamelib.uses.lowest import bracketed
-from flamelib.uses.reports import LOCAL
-from flamelib.uses.requests import Request, Row
-from flamelib.uses.sums import CENTRAL
+from flamelib.uses.central_mechanisms import CENTRAL
+from flamelib.uses.local_mechanisms import LOCAL
+from flamelib.uses.lower_bounds import bracketed
+from flamelib.uses.workload import Request, Row
 
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
 BUDGETS = ("epsilon", "epsilon0")
@@ -84,30 +84,13 @@ def rows(
     return tuple(row(name, request, epsilon, epsilon0) for name in (mechanisms() if names is None else names))
 
 
-def rows_within(
-    request: Request, epsilon: float, budgets: Iterable[float], names: Iterable[str] | None = None
-) -> tuple[Row | Refusal, ...]:
-    """Every mechanism, or those named, at a central budget; private reports at the largest listed one that keeps it.
-
-    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for; where
-    none of the ``budgets`` of one report keeps it, the mechanism is refused.
-    """
-    tried = sorted(set(budgets))
-    if not tried:
-        raise DomainError("epsilon0 must hold at least one local budget")
-    asked = mechanisms() if names is None else names
-    return tuple(
-        row(name, request, epsilon) if name in CENTRAL else _within(name, request, epsilon, tried) for name in asked
-    )
-
-
 def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]:
     """Every mechanism for a request and a budget given by name, one after the other as they are found.
 
     Parameters
     ----------
     given : mapping
-        The fields of :class:`~flamelib.uses.requests.Request`, as numbers or text, of which ``n_users`` is needed; and
+        The fields of :class:`~flamelib.uses.workload.Request`, as numbers or text, of which ``n_users`` is needed; and
         ``epsilon`` (private reports get the largest local budget that keeps it), or ``epsilon0``, or both: then
         private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.  With
         ``mechanism``, one of :func:`mechanisms`, it alone answers.

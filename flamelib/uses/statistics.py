@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
-from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.noise.discrete_laplace import crowded_reach
 from flamelib.accounting.splitting.lemmas import bits_sent
-from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
+from flamelib.accounting.splitting.n_user_bounds import least_messages
+from flamelib.core.arrays import Reals, Wholes, one_per_user, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
-from flamelib.core.logspace import probability
 from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.mechanisms.integers.modular import add_up, centred
 from flamelib.mechanisms.integers.noise import PolyaShare
@@ -134,15 +133,6 @@ class SketchRelease:
             return ApproxDP(0.0, min(1.0, 2.0**-self.security_bits), Adjacency.SUM_PRESERVING)
         delta = (1 + math.exp(min(self.epsilon, 700.0))) * 2.0**-self.security_bits
         return ApproxDP(self.epsilon, min(1.0, delta * (1 + 1e-12)), Adjacency.REPLACE_ONE)
-
-    def noise_tail(self, size: float) -> float:
-        """Chance, from above, that the noise of a counter exceeds a size in absolute value."""
-        least = math.floor(float(reals("size", size, 0))) + 1
-        if self.epsilon is None:
-            return 0.0
-        exact = math.log(2 / (1 + self.decay)) + least * math.log(self.decay)
-        log_tail = log_crowded_tail(self.decay, least, self.surplus) if self.surplus > 1 else exact
-        return min(1.0, probability(log_tail) * (1 + 1e-9))
 
 
 _messages = cache(least_messages)

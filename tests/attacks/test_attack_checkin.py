@@ -6,15 +6,16 @@ import math
 import numpy as np
 import pytest
 from attacks.boxes import Axis, hunt
-from mpmath import mp, mpf
+from mpmath import mp
+from oracles.checkin import exact_delta
 from oracles.rounds import noisy_sum, shuffled
 from oracles.rounds import summed as referee
 
 from flamelib import AnyRandomizer, Checkin, KaryResponse, Rounds, Shuffled, Summed, account, bounds
-from flamelib.accounting.checkin import summed
-from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, third_cells
-from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower
-from flamelib.accounting.composition.known_pairs import composed_below
+from flamelib.accounting.checkin import distributed_noise
+from flamelib.accounting.checkin.distributed_noise import distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.checkin.subsampled_shuffle import checkin_profile, equal_cells, third_cells
+from flamelib.accounting.composition.dominating_pair import composed_below
 from flamelib.core.profiles import KaryProfile
 
 GRID = 1e-4  # relative: what the referee's own sums may be wrong by
@@ -123,10 +124,10 @@ def test_data_sets_that_occur_show_no_more_than_is_true():
     assert worst.miss <= 0, worst
 
 
-@pytest.mark.parametrize("groups", [summed.MOST_GROUPS, 3])
+@pytest.mark.parametrize("groups", [distributed_noise.MAX_GROUPS, 3])
 def test_rounds_of_noisy_sums_lie_between_both_ends(groups, monkeypatch):
     """Also where most counts are taken together."""
-    monkeypatch.setattr(summed.counted, "__defaults__", (groups, False))
+    monkeypatch.setattr(distributed_noise.counted, "__defaults__", (groups, False))
 
     def miss(n_users, rate, noise_std, rounds, place):
         n_users, rounds = int(n_users), int(rounds)
@@ -152,15 +153,7 @@ def test_one_noisy_sum_is_never_better_than_it_is():
     def miss(n_users, rate, noise_std, place):
         n = int(n_users)
         with mp.workdps(40):
-            alpha, s = mp.exp(mpf(place)), mpf(noise_std)
-            truth = mpf(0)
-            for k in range(1, n + 1):
-                share, wide = mpf(k) / n, s * mp.sqrt(k)
-                # The density of one record at 2 against that at 0 must exceed this.
-                odds = (alpha - 1 + share) / share
-                cut = (mp.log(odds) * wide**2 + 2) / 2
-                over = share * mp.ncdf((2 - cut) / wide) - (alpha - 1 + share) * mp.ncdf(-cut / wide)
-                truth += mp.binomial(n, k) * mpf(rate) ** k * (1 - mpf(rate)) ** (n - k) * over
+            truth = exact_delta(n, rate, noise_std, place)
             log_truth = float(mp.log(truth)) if truth > 0 else -math.inf
         found = float(distributed_rounds(n, rate, noise_std, 1, epsilon=place))
         return (log_truth - math.log(found)) / 1e-11 if log_truth > -650 else -math.inf

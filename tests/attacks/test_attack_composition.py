@@ -8,10 +8,18 @@ from attacks.boxes import Axis, hunt
 from flint import ctx
 from oracles.loss_sums import ball, log, pair_delta, sum_delta
 
-from flamelib.accounting.composition import loss_sums
-from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon, laddered
-from flamelib.accounting.composition.known_pairs import Cells, _cut, above, below, coarser, composed_below, rounded_down
-from flamelib.accounting.composition.loss_sums import Loss, LossSum
+from flamelib.accounting.composition import privacy_loss_distribution
+from flamelib.accounting.composition.dominating_pair import (
+    DominatingPair,
+    _cut,
+    above,
+    below,
+    coarser,
+    composed_below,
+    rounded_down,
+)
+from flamelib.accounting.composition.privacy_loss_distribution import ComposedLosses, PrivacyLossDistribution
+from flamelib.accounting.composition.privacy_profile import PrivacyProfile, composed_delta, composed_epsilon, tabulated
 from flamelib.core.logspace import UNIT
 
 # Step, span in steps, mass of the largest and smallest losses, share of no loss, times, place of epsilon, lean of tilt.
@@ -24,13 +32,13 @@ def losses(step, span, top, bottom, bulk):
     masses[-int(span)], masses[int(span)] = bottom, top
     index = np.array(sorted(masses))
     law = np.array([masses[place] for place in index])
-    return Loss(step, index, law / law.sum(), 0.0, 0.0)
+    return PrivacyLossDistribution(step, index, law / law.sum(), 0.0, 0.0)
 
 
 def ends(step, span, top, bottom, bulk, times, place, lean):
     """Truth, upper and lower end of the logarithm of delta in the window of a tilt that need not be the best."""
     loss, times = losses(step, span, top, bottom, bulk), int(times)
-    law = LossSum([(loss, times)])
+    law = ComposedLosses([(loss, times)])
     mean = max(law.tilt(0.0).mean, 0.0)
     epsilon = mean + place * (law.most - mean)
     tilt = law.tilt(law.tilt_to(epsilon).t * lean)
@@ -42,11 +50,14 @@ def ends(step, span, top, bottom, bulk, times, place, lean):
     return (truth, window.log_delta(epsilon), window.log_delta_below(epsilon)) if truth > -690 else None
 
 
-@pytest.mark.parametrize(("width", "negligible"), [(loss_sums.WIDTH, loss_sums.NEGLIGIBLE), (1.0, 0.5)])
+@pytest.mark.parametrize(
+    ("width", "negligible"),
+    [(privacy_loss_distribution.WINDOW_WIDTH, privacy_loss_distribution.TAIL_MASS_WINDOW), (1.0, 0.5)],
+)
 def test_a_window_of_a_sum_is_never_on_the_wrong_side(width, negligible, monkeypatch):
     """Also where the window is so narrow that what lies outside counts."""
-    monkeypatch.setattr(loss_sums, "WIDTH", width)
-    monkeypatch.setattr(loss_sums, "NEGLIGIBLE", negligible)
+    monkeypatch.setattr(privacy_loss_distribution, "WINDOW_WIDTH", width)
+    monkeypatch.setattr(privacy_loss_distribution, "TAIL_MASS_WINDOW", negligible)
 
     def miss(*place):
         found = ends(*place)
@@ -61,8 +72,8 @@ def test_a_window_of_a_sum_is_never_on_the_wrong_side(width, negligible, monkeyp
 
 def test_next_to_the_largest_loss_no_digit_is_missing():
     def miss(step, span, times, ulps):
-        loss = Loss(step, np.array([-1, int(span)]), np.array([0.5, 0.5]), 0.0, 0.0)
-        law = LossSum([(loss, int(times))])
+        loss = PrivacyLossDistribution(step, np.array([-1, int(span)]), np.array([0.5, 0.5]), 0.0, 0.0)
+        law = ComposedLosses([(loss, int(times))])
         epsilon = law.most
         for _ in range(int(ulps)):
             epsilon = math.nextafter(epsilon, 0)
@@ -104,7 +115,7 @@ def losses_of(p, q):
 def cells(p, q, wrong=0.0):
     """Masses whose differences are too large by this much, which is what is said of them at most."""
     loss = losses_of(p, q)
-    return Cells(loss, loss, q, p - q + wrong * (p + q), (4e-16 + 1.01 * abs(wrong)) * (p + q))
+    return DominatingPair(loss, loss, q, p - q + wrong * (p + q), (4e-16 + 1.01 * abs(wrong)) * (p + q))
 
 
 def curve(p, q):
@@ -117,7 +128,7 @@ def curve(p, q):
 
         return at
 
-    return Curve(profile(p, q), profile(q, p), float(np.abs(losses_of(p, q)).max()) * (1 + 4e-15))
+    return PrivacyProfile(profile(p, q), profile(q, p), float(np.abs(losses_of(p, q)).max()) * (1 + 4e-15))
 
 
 def hunted(answer, seed, tries, *more, unseen=False):
@@ -148,7 +159,7 @@ def test_a_pair_on_a_grid_dominates():
     def over(p, q, times, epsilon, truth, share, spared, blur):
         step = share * float(np.abs(losses_of(p, q)[:4]).max())
         grid = above(_cut(cells(p, q, -blur), spared), step)
-        return truth - min(LossSum([(one, times)]).log_delta(epsilon) for one in (grid, coarser(grid)))
+        return truth - min(ComposedLosses([(one, times)]).log_delta(epsilon) for one in (grid, coarser(grid)))
 
     for unseen in (False, True):
         hunted(over, 3, 30, STEP, Axis(1e-9, 0.3, log=True), BLUR, unseen=unseen)
@@ -160,7 +171,7 @@ def test_a_coarser_view_shows_less():
         known = cells(p, q, blur)
         one_by_one, begin = rounded_down(known, step)
         views = (below(known, step), 0.0), (one_by_one, times * begin * (1 - 1e-15))
-        return max(LossSum([(view, times)]).log_delta_below(epsilon - at) for view, at in views) - truth
+        return max(ComposedLosses([(view, times)]).log_delta_below(epsilon - at) for view, at in views) - truth
 
     hunted(under, 4, 80, STEP, BLUR)
 
@@ -187,9 +198,9 @@ def test_a_curve_through_points_dominates():
     hunted(over, 8, 6, unseen=True)
 
 
-def test_a_laddered_curve_gives_no_smaller_epsilon():
+def test_a_tabulated_profile_gives_no_smaller_epsilon():
     def over(p, q, times, epsilon, truth):
-        found = composed_epsilon([(laddered(curve(p, q)), times)], math.exp(truth))
+        found = composed_epsilon([(tabulated(curve(p, q)), times)], math.exp(truth))
         return log(pair_delta(p, q, times, float(found))) - truth
 
     hunted(over, 6, 8)
@@ -210,7 +221,7 @@ def test_a_chord_is_rounded_up():
             return near if ball(near) >= delta(epsilon) else math.nextafter(near, 1.0)
 
         epsilon = share * largest
-        found = laddered(Curve(value, at_most=largest)).forward(epsilon)
+        found = tabulated(PrivacyProfile(value, at_most=largest)).forward(epsilon)
         return float(((delta(epsilon) - ball(found)) / delta(epsilon)).mid()) / UNIT
 
     worst = hunt(miss, [Axis(1e-3, 20, log=True), Axis(1e-6, 0.999, log=True)], seed=9, tries=60)

@@ -8,11 +8,12 @@ from attacks.boxes import Axis, hunt
 from flint import arb, arb_poly
 from oracles.loss_sums import ball, log
 from oracles.padded import padded_kary, sampled_kary
+from reference_bounds import some_real
 
-from flamelib.accounting.coordinates import counting, full_bags
+from flamelib.accounting.coordinates import counting, truncated
 from flamelib.accounting.coordinates.counting import Count
-from flamelib.accounting.coordinates.padded import Coordinate, sampled, some_real
-from flamelib.accounting.coordinates.weighed import Weighing
+from flamelib.accounting.coordinates.likelihood_weighted import Weighing
+from flamelib.accounting.coordinates.padded import Coordinate, sampled
 from flamelib.core.profiles import KaryProfile
 
 
@@ -24,9 +25,9 @@ def coins(*parts):
     return [found[i] for i in range(int(sum(trials for trials, _ in parts)) + 1)]
 
 
-@pytest.mark.parametrize("long", [counting.LONG, 10], ids=["short", "long"])
+@pytest.mark.parametrize("long", [counting.MAX_FAIR_WIDE, 10], ids=["short", "long"])
 def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
-    monkeypatch.setattr(counting, "LONG", long)
+    monkeypatch.setattr(counting, "MAX_FAIR_WIDE", long)
 
     def miss(fair, biased, log_other, place):
         other = math.exp(log_other) / 2
@@ -48,7 +49,7 @@ def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
 def test_full_bags_tell_no_more_than_is_true():
     def miss(same, full, padded, epsilon0, place):
         kept, padded = int(same + full), int(padded)
-        plus, minus, rest = full_bags._laws(int(full), kept, padded, epsilon0)
+        plus, minus, rest = truncated._laws(int(full), kept, padded, epsilon0)
         below = 0.5 * math.exp(-epsilon0 / 2)
         moved = below + padded / (padded + 1) * (1 - 2 * below)
         q, under, moved = 1 - ball(below), ball(below), ball(moved)
@@ -58,8 +59,8 @@ def test_full_bags_tell_no_more_than_is_true():
         epsilon = place * kept * epsilon0
         gaps = (a - ball(epsilon).exp() * b for a, b in zip(one, two, strict=True))
         truth = sum((gap for gap in gaps if gap > 0), arb(0))
-        found = full_bags._delta(plus, minus, rest, epsilon)
-        return (math.log(found) - log(truth)) / full_bags.CONVOLVED if found else -math.inf
+        found = truncated._delta(plus, minus, rest, epsilon)
+        return (math.log(found) - log(truth)) / truncated.RTOL_CONVOLUTION if found else -math.inf
 
     axes = [Axis(1, 20, whole=True), Axis(0, 8, whole=True), Axis(2, 40, whole=True), Axis(1e-3, 6, log=True),
             Axis(0, 1)]  # fmt: skip

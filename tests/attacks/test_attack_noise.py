@@ -6,11 +6,12 @@ import pytest
 from attacks.boxes import Axis, hunt
 from flint import arb, arb_poly, ctx
 from oracles.loss_sums import ball, log
+from reference_bounds import discrete_gaussian_noise
 
 from flamelib.accounting.noise import sums
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.noise.sum_laws import PolyaNoise, ThinnedNoise
-from flamelib.accounting.noise.whole_numbers import discrete_gaussian_noise, shift_budget, skellam_noise
+from flamelib.accounting.noise.whole_numbers import shift_budget, skellam_noise
 
 
 def hockey_stick(law, shift, epsilon):
@@ -103,7 +104,7 @@ def test_thinned_noise_hides_no_more_than_it_does(monkeypatch):
     """Also where most users who add noise are left out; close to the largest loss all of delta may be what they add."""
 
     def miss(n_users, decay, rate, shift, short, rare):
-        monkeypatch.setattr("flamelib.accounting.noise.sum_laws.RARE", rare)
+        monkeypatch.setattr("flamelib.accounting.noise.sum_laws.LOG_LOST", rare)
         n_users, shift = int(n_users), int(shift)
         reach = math.ceil(80 / -math.log(decay)) + shift
         if n_users * reach > 1500:

@@ -11,11 +11,11 @@ from oracles import participation as oracle
 from oracles.rounds import adaptive, summed, turned, turned_delta
 from scipy.fft import irfft, rfft
 
-from flamelib.accounting.composition.known_pairs import composed, composed_below, tilted
-from flamelib.accounting.sampling import readings, rounds, turned_gradients, turning
-from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, outer_estimate
+from flamelib.accounting.composition.dominating_pair import composed, composed_below, tilted
+from flamelib.accounting.sampling import adaptive_angles, adaptive_gradients, rounds, theorem_4_1
+from flamelib.accounting.sampling.adaptive_gradients import draws_delta, equal_draws
 from flamelib.accounting.sampling.rounds import aligned_cells, outer_cells, participation_rounds, turned_cells
-from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
+from flamelib.accounting.sampling.theorem_4_1 import add_estimate, aligned_estimate, outer_estimate
 
 RATES = [Axis(1e-3, 0.999, log=True), Axis(1e-3, 0.999, log=True)]
 
@@ -25,11 +25,11 @@ RATES = [Axis(1e-3, 0.999, log=True), Axis(1e-3, 0.999, log=True)]
 )
 def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch):
     """Of aligned gradients also where likely numbers of records are left out."""
-    monkeypatch.setattr(readings, "DEPTH", depth)
+    monkeypatch.setattr(theorem_4_1, "LOG_OMITTED_BELOW", depth)
     estimate = {"outer": outer_estimate, "add": add_estimate, "aligned": aligned_estimate}[reading]
 
     def miss(p, q, n_records, ratio, epsilon):
-        readings._counts.cache_clear()
+        theorem_4_1._counts.cache_clear()
         with mp.workdps(35 if depth > 4 else 20):
             truth = getattr(oracle, reading)(p, q, int(n_records), ratio, epsilon)
             log_truth = float(mp.log(truth)) if truth > 0 else -math.inf
@@ -41,7 +41,7 @@ def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch)
 
     axes = [*RATES, Axis(1, most, whole=True), Axis(0.01, 6, log=True), Axis(1e-6, 3, log=True)]
     worst = hunt(miss, axes, seed=1, tries=8 if depth > 4 else 16, starts=2)
-    readings._counts.cache_clear()
+    theorem_4_1._counts.cache_clear()
     assert worst.miss <= 0, worst
 
 
@@ -52,11 +52,11 @@ ROUNDS = [Axis(0.02, 0.95, log=True), Axis(0.02, 0.95, log=True), Axis(1, 6, who
           Axis(2, 12, whole=True), Axis(0, 1), Axis(0, 180)]  # fmt: skip
 
 
-@pytest.mark.parametrize("negligible", [turned_gradients.NEGLIGIBLE, 0.05], ids=["light", "heavy"])
+@pytest.mark.parametrize("negligible", [adaptive_gradients.MIN_ATOM, 0.05], ids=["light", "heavy"])
 @pytest.mark.parametrize("back", [Axis(0, 180), Axis(1e-6, 12, log=True)], ids=["any angle", "almost opposed"])
 def test_boxes_show_no_more_than_the_divergence(back, negligible, monkeypatch):
     """Also where parts that are not light are taken off the answer."""
-    monkeypatch.setattr(turned_gradients, "NEGLIGIBLE", negligible)
+    monkeypatch.setattr(adaptive_gradients, "MIN_ATOM", negligible)
 
     def miss(p, q, n_records, ratio, place, back):
         given = p, q, int(n_records), ratio, 180 - back
@@ -113,7 +113,7 @@ def test_explicit_rounds_are_below_the_upper_end():
 
 def test_numbers_of_records_are_rounded_up_and_large_losses_infinite(monkeypatch):
     """Three numbers of records at most are told apart, and losses beyond few deviations are not."""
-    monkeypatch.setattr(rounds, "GROUPS", 2)
+    monkeypatch.setattr(rounds, "N_GROUPS", 2)
 
     def miss(p, q, n_records, ratio, times, place, reach):
         found = Adversaries(p, q, int(n_records), ratio, 0)
@@ -140,20 +140,22 @@ def single(transform, kind):
 @pytest.mark.parametrize("exact", [True, False], ids=["double", "single"])
 def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
     """On a short grid, with a tilt that is not the best one, with large losses infinite and single precision."""
-    monkeypatch.setattr(turning, "SPARED", 0.05 if exact else 1e-9)
+    monkeypatch.setattr(adaptive_angles, "DELTA_LOSSES", 0.05 if exact else 1e-9)
     if not exact:
-        monkeypatch.setattr(turning, "UNIT", 2.0**-24)
-        monkeypatch.setattr(turning, "rfft", single(rfft, np.float32))
-        monkeypatch.setattr(turning, "irfft", single(irfft, np.complex64))
+        monkeypatch.setattr(adaptive_angles, "UNIT", 2.0**-24)
+        monkeypatch.setattr(adaptive_angles, "rfft", single(rfft, np.float32))
+        monkeypatch.setattr(adaptive_angles, "irfft", single(irfft, np.complex64))
 
     def miss(p, q, n_records, ratio, times, place, degrees, spreads, lean, before):
         n_records, times = int(n_records), int(times)
-        monkeypatch.setattr(turning, "SPREADS", spreads)
+        monkeypatch.setattr(adaptive_angles, "GRID_WIDTH", spreads)
         found = Adversaries(p, q, n_records, ratio, degrees)
         epsilon = place * 5 * math.sqrt(times) * found.spread
         tilt = tilted([(outer_cells(p, q, n_records, ratio), times)], epsilon, 1e-9)
-        options = turning.choices(p, q, n_records, ratio, 2)
-        places, values = turning.turned_profile(options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.03)
+        options = adaptive_angles.choices(p, q, n_records, ratio, 2)
+        places, values = adaptive_angles.turned_profile(
+            options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.03
+        )
         i = round((1 - before) * (len(places) - 1))
         truth = found.most(times, float(places[i]), ways=(0,)) if places[i] > 0 else 0.0
         over = math.log(truth / values[i]) if min(truth, values[i]) > 0 else math.inf

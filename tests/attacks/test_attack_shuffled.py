@@ -16,13 +16,13 @@ from mpmath import mp, mpf
 from oracles import closed_form as printed
 from oracles import shuffling as slow
 from oracles import tables as worlds
-from scipy.special import ndtr
+from oracles.gaussian import TwoUsers
 
-from flamelib.accounting.shuffling import exact_binary, gaussian_cut, tables
+from flamelib.accounting.shuffling import exact_binary, gaussian_branch_cut, tables
 from flamelib.accounting.shuffling.brackets import locally
 from flamelib.accounting.shuffling.calibration import least_blanket_mass
 from flamelib.accounting.shuffling.closed_form import bennett_curve, hoeffding_curve, kary_epsilon0, loss_shape
-from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
+from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, TableProfile
 
 ATTACKS = {}
@@ -56,84 +56,44 @@ def every_count(epsilon0, n, share):
 @attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=12)
 def stretches(epsilon0, n, deviations):
     """More: stretches of numbers of ones are ruled out by bounds (here from sixty users on)."""
-    n, kept = int(n), exact_binary.EXHAUSTIVE
+    n, kept = int(n), exact_binary.MAX_EXHAUSTIVE
     epsilon = min(deviations * epsilon0 * math.exp(epsilon0 / 2) / math.sqrt(n), 0.95 * epsilon0)
     truth, blur = of_bits(epsilon0, n, epsilon)
-    exact_binary.EXHAUSTIVE = 60
+    exact_binary.MAX_EXHAUSTIVE = 60
     try:
         found = exact_binary.worst(epsilon0, n, epsilon)
     finally:
-        exact_binary.EXHAUSTIVE = kept
+        exact_binary.MAX_EXHAUSTIVE = kept
     return beyond(truth, found, blur)
 
 
 @attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=12)
 def dropped_users(epsilon0, n, deviations):
     """The quick ceiling: users are dropped (here in sixteenths)."""
-    n, kept = int(n), exact_binary.COVER
+    n, kept = int(n), exact_binary.N_COVER
     epsilon = min(deviations * epsilon0 * math.exp(epsilon0 / 2) / math.sqrt(n), 0.95 * epsilon0)
     truth, blur = of_bits(epsilon0, n, epsilon)
-    exact_binary.COVER = 16
+    exact_binary.N_COVER = 16
     try:
         high = exact_binary.ceiling(epsilon0, n, epsilon)
     finally:
-        exact_binary.COVER = kept
+        exact_binary.N_COVER = kept
     return float(mp.log(truth)) - high - blur
 
 
 # --- Gaussian noise --------------------------------------------------------------------------------------
 
 
-def of_two(noise_std, epsilon, blanket):
-    """Delta of two users: one message in closed form, the other on panels between its kinks; in doubles."""
-    factor, mass = math.exp(epsilon), 2 * ndtr(-1 / (2 * noise_std)) if blanket else 1.0
-
-    def loss(y):
-        lift = (1 - 2 * y) / (2 * noise_std**2)
-        if blanket:
-            return mass * (np.exp(np.maximum(lift, 0)) - factor * np.exp(np.maximum(-lift, 0)))
-        return np.exp(lift) - factor
-
-    def crossing(shift):
-        """Where the falling loss equals minus the shift."""
-        if not blanket:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return np.where(shift < factor, 0.5 - noise_std**2 * np.log(np.maximum(factor - shift, 0)), np.inf)
-        rest = factor - shift / mass
-        with np.errstate(invalid="ignore", divide="ignore"):
-            below = -np.log(np.maximum((1 + shift / mass) / factor, 0))
-            lift = np.where(rest >= 1, np.log(np.maximum(rest, 1)), below)
-        return 0.5 - noise_std**2 * lift
-
-    def price(shift):
-        y = crossing(shift)
-        here = ndtr((np.minimum(y, 0.5) - 1) / noise_std) if blanket else ndtr((y - 1) / noise_std)
-        if blanket:
-            here = here + np.where(y > 0.5, ndtr(-0.5 / noise_std) - ndtr(-np.maximum(y, 0.5) / noise_std), 0.0)
-        return ndtr(y / noise_std) - factor * ndtr((y - 1) / noise_std) + shift * here / mass
-
-    kinks = [0.5, *(float(k) for k in crossing(np.array([loss(np.array(0.5)) if blanket else -factor])))]
-    # Towards a kink the integrand is smooth, not analytic: panels shrink.
-    near = [kink + sign * noise_std * 0.5**j for kink in kinks for sign in (-1, 1) for j in range(1, 40)]
-    marks = sorted({*(0.5 + noise_std * step for step in np.linspace(-12, 13, 26)), *kinks, *near})
-    x, w = np.polynomial.legendre.leggauss(24)
-    half = np.diff(marks)[:, None] / 2
-    y = (np.array(marks[:-1])[:, None] + half + half * x).ravel()
-    center = np.where(y > 0.5, 0.0, 1.0) if blanket else 1.0
-    density = np.exp(-(((y - center) / noise_std) ** 2) / 2) / (noise_std * math.sqrt(2 * math.pi) * mass)
-    both = float((half * w).ravel() @ (price(loss(y)) * density))
-    return ((1 - mass) * 2 * float(price(np.array(0.0))) + mass * both) / 2
-
-
 @attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=9)
 def gaussian_two_users(noise_std, deviations, blanket):
     """Lip and ray, against quadrature; what is left out beyond the panels, and what halving sees."""
     epsilon = deviations / noise_std
-    truth = of_two(noise_std, epsilon, bool(blanket))
+    with mp.workdps(20):
+        truth = TwoUsers(noise_std, epsilon, bool(blanket)).delta()
     if not truth > 1e-6:
         return ELSEWHERE
-    found = gaussian_cut.bracket(GaussianLaw(noise_std, epsilon, bool(blanket)), 2)
-    return beyond(mpf(truth), found, 1e-14 / truth + 1e-12)
+    found = gaussian_branch_cut.bracket(GaussianLaw(noise_std, epsilon, bool(blanket)), 2)
+    return beyond(truth, found, 1e-14 / float(truth) + 1e-12)
 
 
 @attack(log(0.08, 100.0), Axis(-1.0, 6.0), tries=100)
@@ -143,7 +103,7 @@ def gaussian_one_message(noise_std, deviations):
     with mp.workdps(40):
         low, up = mpf(epsilon) * s - 1 / (2 * s), mpf(epsilon) * s + 1 / (2 * s)
         truth = mp.ncdf(-low) - mp.exp(mpf(epsilon)) * mp.ncdf(-up)
-        return float(mp.log(truth) - gaussian_cut._single(GaussianLaw(noise_std, epsilon, True)))
+        return float(mp.log(truth) - gaussian_branch_cut._single(GaussianLaw(noise_std, epsilon, True)))
 
 
 # --- tables, every pair ---------------------------------------------------------------------------------

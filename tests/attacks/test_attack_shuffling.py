@@ -16,7 +16,7 @@ from mpmath import mp, mpf
 from oracles import shuffling as slow
 from oracles.steps import at_zero, of_laplace, of_values, on_a_line, positive_part
 
-from flamelib.accounting.shuffling import inversion, laws
+from flamelib.accounting.shuffling import bromwich, laws
 from flamelib.accounting.shuffling.brackets import of_law
 from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
@@ -31,7 +31,7 @@ BLUR = 2e-16  # relative error of a truth in extended doubles
 class Ways:
     """Which way the inversion answers, while it is entered."""
 
-    def __init__(self, negligible=inversion.NEGLIGIBLE):
+    def __init__(self, negligible=bromwich.RTOL_OMITTED):
         self.names, self.negligible = [], negligible
 
     def told(self, name, way):
@@ -48,10 +48,10 @@ class Ways:
         return "lattice" if "lattice" in self.names else (self.names or ["none"])[-1]
 
     def __enter__(self):
-        line, self.kept = inversion._Line, [(inversion, "NEGLIGIBLE", inversion.NEGLIGIBLE)]
-        inversion.NEGLIGIBLE = self.negligible
+        line, self.kept = bromwich._Line, [(bromwich, "RTOL_OMITTED", bromwich.RTOL_OMITTED)]
+        bromwich.RTOL_OMITTED = self.negligible
         names = {"_early": "early", "_late": lambda plan: "late" if plan.noise else "fade", "_lattice": "lattice"}
-        for place, ways in ((inversion, {"_enumerated": "enumerated", "_seldom": "seldom"}), (line, names)):
+        for place, ways in ((bromwich, {"_enumerated": "enumerated", "_seldom": "seldom"}), (line, names)):
             for attribute, name in ways.items():
                 self.kept.append((place, attribute, getattr(place, attribute)))
                 setattr(place, attribute, self.told(name, getattr(place, attribute)))
@@ -67,8 +67,8 @@ def missed(way, law, n_users, truth, cut=None, blur=BLUR):
 
     What is left out is a billionth of the answer.  Where it may be a hundredth, its bound has to be right.
     """
-    with Ways(10**cut if cut else inversion.NEGLIGIBLE) as ways:
-        bracket = inversion.bracket(law, n_users)
+    with Ways(10**cut if cut else bromwich.RTOL_OMITTED) as ways:
+        bracket = bromwich.bracket(law, n_users)
     if ways.last() != way:
         return ELSEWHERE
     found = truth()
@@ -164,17 +164,17 @@ def enumerated(epsilon0, log_k, n, gains, off):
 @attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -0.5), tries=80)
 def seldom(epsilon0, log_mean, log_n, share, off, cut):
     """Sums over the counts of all values but the commonest; a few counts alone, so that what is left out matters."""
-    n, kept = round(10**log_n), (inversion.SUMMED, inversion.NEGLIGIBLE)
+    n, kept = round(10**log_n), (bromwich.MAX_COMBINATIONS, bromwich.RTOL_OMITTED)
     k = max(round(n * (math.exp(epsilon0) + 1) / 10**log_mean), 3)
     epsilon = cancelling(epsilon0, n, round(share * 8), off) if off < 5 else share * epsilon0
     law, _, truth = of_kary(epsilon0, k, n, epsilon)
-    inversion.SUMMED, inversion.NEGLIGIBLE = 100, 10**cut
-    inversion._few.cache_clear()
+    bromwich.MAX_COMBINATIONS, bromwich.RTOL_OMITTED = 100, 10**cut
+    bromwich._few.cache_clear()
     try:
-        bracket = inversion._seldom(law, n)
+        bracket = bromwich._seldom(law, n)
     finally:
-        inversion.SUMMED, inversion.NEGLIGIBLE = kept
-        inversion._few.cache_clear()
+        bromwich.MAX_COMBINATIONS, bromwich.RTOL_OMITTED = kept
+        bromwich._few.cache_clear()
     return beyond(truth(), bracket) if bracket else ELSEWHERE
 
 
@@ -195,7 +195,7 @@ def lattice_of_two_values(epsilon0, n, cut):
 
 def of_early(law, n, truth, cut):
     """The first sum alone, even where it is not close enough to be the answer."""
-    line = inversion._Line(law, n)
+    line = bromwich._Line(law, n)
     plan = None if line.span else line._early(10**cut * line.scale)
     found = plan and truth()
     return beyond(found, line._ends(line._sums(plan)), ON_A_LINE) if found else ELSEWHERE
@@ -270,7 +270,7 @@ def late_of_noise(epsilon0, share, center, cut):
 def step(epsilon0, n, share, wide):
     """Steps that are too wide: copies of the sum, a period away, are no longer negligible."""
     law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
-    line = inversion._Line(law, n)
+    line = bromwich._Line(law, n)
     plan = line._late(1e-3 / line.t, 1e-9 * line.scale)
     return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
 
@@ -282,7 +282,7 @@ def slip(epsilon0, n, share, nodes):
     laws.NODES, laws.WEIGHTS = np.polynomial.legendre.leggauss(int(nodes))
     try:
         law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
-        found = inversion.bracket(law, n)
+        found = bromwich.bracket(law, n)
         exact = truth()
     finally:
         laws.NODES, laws.WEIGHTS = kept
@@ -293,7 +293,7 @@ def slip(epsilon0, n, share, nodes):
 def exponential(epsilon0, n, share, off):
     """The exponential bound, at its best tilt and elsewhere."""
     law, n, truth = of_clones(epsilon0, int(n), share * epsilon0)
-    bounds = inversion.chernoff(law, n), inversion.chernoff_at(law, n, off * inversion.tilt(law, n))
+    bounds = bromwich.chernoff(law, n), bromwich.chernoff_at(law, n, off * bromwich.tilt(law, n))
     return float(mp.log(truth()) - min(bounds)) - BLUR
 
 

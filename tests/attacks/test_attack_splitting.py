@@ -4,51 +4,21 @@ import math
 
 import pytest
 from attacks.boxes import Axis, hunt
+from balls.of_splitting import graphs
 from flint import arb, ctx
 from oracles.loss_sums import log
 
-from flamelib.accounting.splitting import crowds, swaps
-from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.accounting.splitting.swaps import swap_distance
+from flamelib.accounting.splitting import n_user_bounds, pairwise_swaps
+from flamelib.accounting.splitting.n_user_bounds import users_distance
+from flamelib.accounting.splitting.pairwise_swaps import swap_distance
 from flamelib.accounting.splitting.two_users import log_two_user_delta, second_moment_delta, two_user_distance
-
-BITS = 1500
-
-
-def series(n_messages, n_users):
-    """Weights of graphs of so many users, all of them and the connected ones, as coefficients of power series."""
-    ctx.prec = BITS
-    every = [arb.fac_ui(n * n_messages) / arb.fac_ui(n) ** 2 for n in range(n_users + 1)]
-    connected = [arb(0)] * (n_users + 1)
-    for n in range(1, n_users + 1):
-        smaller = sum((i * connected[i] * every[n - i] for i in range(1, n)), arb(0))
-        connected[n] = every[n] - smaller / n
-    return every, connected
-
-
-def exponential(power):
-    found = [arb(1)]
-    for n in range(1, len(power)):
-        found.append(sum((i * power[i] * found[n - i] for i in range(1, n + 1)), arb(0)) / n)
-    return found
-
-
-def product(one, other, n):
-    return sum((one[i] * other[n - i] for i in range(n + 1)), arb(0))
 
 
 def distances(modulus, n_messages, n_users):
     """Both formulas: of all users, and of one swap."""
-    n, (every, connected) = n_users, series(n_messages, n_users)
-    colored = exponential([modulus * c for c in connected])
-    whole = colored[n] / modulus / every[n]
-    first = [modulus * c * i * (i - 1) / (n * (n - 1)) for i, c in enumerate(connected)]
-    second = [c * i * (i - 1) / (n * (n - 1)) for i, c in enumerate(first)]
-    twice = [product(first, first, k) for k in range(n + 1)]
-    apart = whole + (product(colored, [t + s - 2 * f for t, s, f in zip(twice, second, first, strict=True)], n)) / (
-        modulus * every[n]
-    )
-    return (arb(modulus) * (whole - 1) / (2 * (modulus - 1))).sqrt(), (2 * apart).sqrt() / 2
+    ctx.prec = 1500
+    excess, apart = graphs(modulus, n_messages, n_users)
+    return (arb(modulus) * excess / (2 * (modulus - 1))).sqrt(), (2 * apart).sqrt() / 2
 
 
 def test_all_users_and_one_swap_are_never_nearer_than_they_are():
@@ -73,13 +43,17 @@ def test_all_users_and_one_swap_are_never_nearer_than_they_are():
 @pytest.mark.parametrize("branch", ["bracket", "recursion", "largest"])
 def test_many_users_are_bounded_from_above(branch, monkeypatch):
     """By the bracket, by short rows of the recursion, and by the largest component with few users outside."""
-    monkeypatch.setattr(crowds, "END_TERMS", 3)
+    monkeypatch.setattr(n_user_bounds, "N_END_TERMS", 3)
 
     def miss(log2_modulus, n_messages, n_users, rest):
         modulus, m, n = round(2**log2_modulus), int(n_messages), int(n_users)
-        monkeypatch.setattr(swaps, "REST", min(int(rest), n // 2 - 1))
+        monkeypatch.setattr(pairwise_swaps, "MAX_OUTSIDE", min(int(rest), n // 2 - 1))
         whole, apart = distances(modulus, m, n)
-        way = {"bracket": crowds._bracket, "recursion": crowds._recursion, "largest": swaps._by_largest}[branch]
+        way = {
+            "bracket": n_user_bounds._bracket,
+            "recursion": n_user_bounds._recursion,
+            "largest": pairwise_swaps._by_largest,
+        }[branch]
         ends = way(modulus, m, n)
         # What the distances are roots of.
         truth = log(2 * apart**2) if branch == "largest" else log(2 * whole**2 * (modulus - 1) / modulus)

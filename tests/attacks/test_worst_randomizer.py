@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flamebook.attacks import every_randomizer
-from flamebook.attacks.every_randomizer import columns_of, extreme_randomizers, worst_randomizer
+from flamebook.attacks.every_randomizer import extreme_randomizers, worst_randomizer
 
 CASES = [(Fraction(3, 2), Fraction(21, 20)), (Fraction(3), Fraction(6, 5)), (Fraction(6), Fraction(4))]
 
@@ -34,6 +34,11 @@ def private(generator: np.random.Generator, values: int, letters: int, factor: f
         rows /= rows.sum(axis=1, keepdims=True)
         if (rows.max(axis=0) <= factor * (1 + 1e-12) * rows.min(axis=0)).all():
             return rows
+
+
+def columns_of(values: int, factor: Fraction) -> list[tuple[Fraction, ...]]:
+    """The columns of 1 and ``factor``, each direction once."""
+    return [tuple(factor if one else Fraction(1) for one in held) for held in every_randomizer._sets(values)]
 
 
 @pytest.mark.parametrize(("n_users", "values"), [(2, 1), (3, 2), (4, 3), (5, 2), (6, 2)])

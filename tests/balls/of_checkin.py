@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from balls.arithmetic import binomial_law, binomial_start, both_ways, choose, fitted, gaussian_excess, most, positive
+from balls.arithmetic import binomial_law, binomial_start, choose, fitted, gaussian_excess, most, positive
 from balls.judging import judges
 from balls.of_coordinates import advanced, sampled
 from balls.of_sampling import one_sampled
@@ -87,21 +87,6 @@ def tails(n_users: int, checkin_rate: float, slack: float) -> dict[str, arb]:
 
 
 @judges(
-    "checkin:lem-4",
-    {"n_users": 200, "checkin_rate": 0.25, "slack": 0.25},
-    {"n_users": 50, "checkin_rate": 0.5, "slack": 1},
-    close=None,
-)
-def true_tails(n_users: int, checkin_rate: float, slack: float) -> dict[str, arb]:
-    law, mean = binomial_law(n_users, fitted(checkin_rate)), fitted(checkin_rate) * n_users
-    few, many = mean * (1 - fitted(slack)), mean * (1 + fitted(slack))
-    return {
-        "lower_tail": sum((p for k, p in enumerate(law) if not k > few), arb(0)),
-        "upper_tail": sum((p for k, p in enumerate(law) if not k < many), arb(0)),
-    }
-
-
-@judges(
     "checkin:lem-5",
     {"divergence": 4.0, "n_users": 1000, "checkin_rate": 0.125, "slack": 0.5},
     {"divergence": 0.1, "n_users": 64, "checkin_rate": 0.5, "slack": 0.25},
@@ -111,12 +96,6 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
     kept = ((1 - s) * mean).floor().unique_fmpz()
     assert kept is not None
     return d.exp() * (-(s**2) * mean / 2).exp() + (d / (int(kept) + 1)).exp()
-
-
-@judges("checkin:lem-5", {"divergence": 4.0, "n_users": 200, "checkin_rate": 0.125, "slack": 0.5}, close=None)
-def true_mean(divergence: float, n_users: int, checkin_rate: float, slack: float) -> arb:
-    law = binomial_law(n_users, fitted(checkin_rate))
-    return law[0] + sum((p * (fitted(divergence) / k).exp() for k, p in enumerate(law) if k), arb(0))
 
 
 @judges(
@@ -467,16 +446,6 @@ def distributed_once(n_users: int, checkin_rate: float, noise_std: float, rounds
     return least_where(lambda at: noisy_round(n_users, checkin_rate, noise_std, at), fitted(delta), 60.0)
 
 
-@judges(
-    "checkin:distributed",
-    *({**one, "route": route} for one in ONCE for route in ("thm-4", "eq-11", "rdp-exact")),
-    close=None,
-    ledger=False,
-)
-def distributed_worst(**inputs: Any) -> arb:
-    return distributed_once(**inputs)
-
-
 Law = Sequence[arb]
 
 
@@ -509,39 +478,3 @@ def shuffled_pairs(n_users: int, checkin_rate: float, epsilon0: float, n_buckets
         one, two = (shuffled_round(n_users, checkin_rate, epsilon0, n_buckets, (value, *others)) for value in (0, 1))
         found.append((one, two))
     return found
-
-
-def twice(law: Law, rounds: int) -> list[arb]:
-    return [p * q for p in law for q in law] if rounds == 2 else list(law)
-
-
-VISITS = (
-    {"n_users": 5, "checkin_rate": 0.5, "rounds": 1, "delta": 0.02, "epsilon0": 1.0},
-    {"n_users": 4, "checkin_rate": 0.25, "rounds": 2, "delta": 0.01, "epsilon0": 2.0},
-    {"n_users": 4, "checkin_rate": 1.0, "rounds": 2, "delta": 0.05, "epsilon0": 0.7},
-)
-
-
-@judges(
-    "checkin:shuffled",
-    *({**one, "route": "clones"} for one in VISITS),
-    *({**one, "route": "thm-2"} for one in VISITS),
-    *(
-        {**one, "route": "kary", "n_buckets": k, "side": side}
-        for one in VISITS
-        for k in (2, 3)
-        for side in ("upper", "lower")
-    ),
-    close=None,
-    ledger=False,
-)
-def of_small_rounds(
-    n_users: int, checkin_rate: float, rounds: int, delta: float, epsilon0: float, route: str, n_buckets: int = 2,
-    side: str = "upper",
-) -> arb:  # fmt: skip
-    """Epsilon of explicit data sets, the same in each round: no upper answer is below it, no lower one above."""
-    pairs = [
-        (twice(one, rounds), twice(two, rounds))
-        for one, two in shuffled_pairs(n_users, checkin_rate, epsilon0, n_buckets)
-    ]
-    return least_where(lambda at: most(*(both_ways(one, two, at) for one, two in pairs)), fitted(delta), 10.0, steps=48)

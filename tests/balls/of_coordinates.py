@@ -25,10 +25,7 @@ def sampled(epsilon: arb, rate: arb) -> arb:
 
 
 @judges(
-    "flame:lem-2",
-    {"epsilon": 0.1, "times": 7850},
-    {"epsilon": 1 / 3, "times": 3},
-    {"epsilon": 1e-9, "times": 10**9},
+    "flame:lem-2", {"epsilon": 0.1, "times": 7850}, {"epsilon": 1 / 3, "times": 3}, {"epsilon": 1e-9, "times": 10**9}
 )
 def basic(epsilon: float, times: int) -> arb:
     return fitted(epsilon) * times

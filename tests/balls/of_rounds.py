@@ -291,12 +291,7 @@ SUMS = (
 )
 
 
-@judges(
-    "checkin:distributed",
-    *({**one, "route": "pld-exact"} for one in SUMS),
-    close=0.01,
-    ledger=False,
-)
+@judges("checkin:distributed", *({**one, "route": "pld-exact"} for one in SUMS), close=0.01, ledger=False)
 @judges(
     "checkin:distributed",
     *({**one, "route": route} for one in SUMS for route in ("pld", "thm-4", "eq-11", "rdp-exact")),

@@ -130,16 +130,6 @@ def added(
 
 
 @judges(
-    "participation:thm-4.1",
-    {"reading": "outer", "n_records": 5, "epsilon": 0.1, **ROUND},
-    close=None,
-    ledger=False,
-)
-def never_below_the_aligned(reading: str, **others: Any) -> arb:
-    return aligned(**others)
-
-
-@judges(
     "participation:thm-2.4",
     {"sensitivity": 1.0, "noise_std": 1.0, "epsilon": 1.0},
     {"sensitivity": 0.01, "noise_std": 3.0, "epsilon": 0.02},

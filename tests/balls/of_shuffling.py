@@ -66,43 +66,7 @@ def mass_of(randomizer: str, epsilon0: float = 0.0, n_buckets: int = 2, noise_st
         return 2 * normal_below(-1 / (2 * fitted(noise_std)))
     if randomizer == "any":
         return 1 / e
-    return support_mass(randomizer, epsilon0, n_buckets)
-
-
-def support_mass(randomizer: str, epsilon0: float, k: int) -> arb:
-    """The same for messages that support values: of every message its least chance, message by message."""
-    e = fitted(epsilon0).exp()
-    if randomizer == "rappor":
-        flipped = 1 / ((fitted(epsilon0) / 2).exp() + 1)
-        bits = (flipped, 1 - flipped)  # of another's bit, of the own one
-    elif randomizer == "oue":
-        bits = (1 / (e + 1), arb(1) / 2)
-    if randomizer in ("rappor", "oue"):
-        off, own = bits
-        total = arb(0)
-        for ones in range(k + 1):
-            chances = []
-            if ones:
-                chances.append(own * off ** (ones - 1) * (1 - off) ** (k - ones))
-            if ones < k:
-                chances.append((1 - own) * off**ones * (1 - off) ** (k - 1 - ones))
-            least = chances[0] if len(chances) == 1 else chances[0].min(chances[1])
-            total += choose(k, ones) * least
-        return total
-    if randomizer == "subset":
-        size = max(round(k / (math.exp(epsilon0) + 1)), 1)
-        inside, outside = choose(k - 1, size - 1), choose(k - 1, size)
-        return choose(k, size) / (inside * e + outside) if size < k else arb(1)
-    if randomizer == "hadamard":
-        order = 2
-        while order <= k:
-            order *= 2
-        # Every row but the first has as many +1 as -1; a column of +1 alone is there, the first.
-        return ((order - 1) + e) * 2 / (order * (e + 1))
-    spread = max(round(math.exp(epsilon0) + 1), 2)
-    # A hash function sends all values to one number with the chance spread^(1 - k), and that number supports all.
-    alike = arb(spread) ** (1 - k)
-    return (spread + (e - 1) * alike) / (e + (spread - 1))
+    return sum((least(column) for column in table_of(randomizer, epsilon0, n_buckets)), arb(0))
 
 
 @judges(
@@ -290,18 +254,6 @@ def times(*factors: arb) -> arb:
     return found
 
 
-@judges(
-    "blanket:lem-5.1",
-    *(
-        {"randomizer": kind, "epsilon0": 1.2, "n_buckets": 3}
-        for kind in ("kary", "rappor", "oue", "subset", "hadamard", "local-hash")
-    ),
-    ledger=False,
-)
-def blanket_of_table(randomizer: str, epsilon0: float, n_buckets: int) -> arb:
-    return sum((least(column) for column in table_of(randomizer, epsilon0, n_buckets)), arb(0))
-
-
 def least(column: tuple[arb, ...]) -> arb:
     found = column[0]
     for one in column[1:]:
@@ -390,22 +342,6 @@ def worst_data_set(table: Table, n_users: int, epsilon: float, pairs: list[tuple
     curve=True,
     close=1e-6,
     reach=lambda inputs: inputs["n_users"] <= 8 and "n_buckets" in inputs,
-)
-@judges(
-    "blanket:lem-reduction",
-    {"randomizer": "kary", "epsilon0": 1.2, "n_buckets": 3, "n_users": 5, "epsilon": 0.3},
-    {"randomizer": "oue", "epsilon0": 1.2, "n_buckets": 3, "n_users": 3, "epsilon": 0.3},
-    curve=True,
-    close=None,
-    ledger=False,
-)
-@judges(
-    "clones:2023",
-    {"randomizer": "subset", "epsilon0": 1.2, "n_buckets": 4, "n_users": 4, "epsilon": 0.3},
-    {"randomizer": "hadamard", "epsilon0": 1.2, "n_buckets": 3, "n_users": 4, "epsilon": 0.3},
-    curve=True,
-    close=None,
-    ledger=False,
 )
 def truth(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
     return worst_data_set(table_of(randomizer, epsilon0, n_buckets), n_users, epsilon, [(0, 1)])
@@ -559,11 +495,6 @@ def clones_2021(epsilon0: float, n_users: int, epsilon: float) -> arb:
     curve=True,
     close=1e-6,
 )
-def clones_2023(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_buckets: int = 0) -> arb:
-    with ctx.workprec(256):
-        return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
-
-
 @judges(
     "shuffle:any",
     *({"side": "upper", **one} for one in CROWD),
@@ -571,11 +502,6 @@ def clones_2023(randomizer: str, epsilon0: float, n_users: int, epsilon: float, 
     close=1e-6,
     reach=lambda inputs: inputs["side"] == "upper",
 )
-def any_upper(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
-    with ctx.workprec(256):
-        return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
-
-
 @judges(
     "blanket:lem-reduction",
     *({"randomizer": "kary", "n_buckets": 2, **one} for one in CROWD),
@@ -583,10 +509,10 @@ def any_upper(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
     close=1e-6,
     reach=lambda inputs: inputs.get("n_buckets") == 2,
 )
-def binary_blanket(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
-    """Binary response is hidden by its own blanket as by clones of that chance."""
+def clones_2023(epsilon0: float, n_users: int, epsilon: float, **_: Any) -> arb:
+    """By its own blanket binary response is hidden as by clones of that chance."""
     with ctx.workprec(256):
-        return hidden(epsilon0, mass_of("kary", epsilon0, 2), n_users, epsilon)
+        return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
 
 
 @judges(

@@ -58,21 +58,6 @@ def small_world(modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b
     return most(excess(one, other), excess(other, one))
 
 
-def differing(one: Sequence[int], other: Sequence[int]) -> int:
-    return sum(x != y for x, y in zip(one, other, strict=True))
-
-
-def worst_world(modulus: int, n_messages: int, n_users: int, epsilon: float = 0.0, changed: int = 0) -> arb:
-    """The largest over all pairs of data sets of equal sum, of which the second differs in so many users at most."""
-    values = list(product(range(modulus), repeat=n_users))
-    pairs = [
-        (a, b)
-        for a, b in product(values, repeat=2)
-        if a < b and (sum(a) - sum(b)) % modulus == 0 and a < b and (not changed or differing(a, b) <= changed)
-    ]
-    return most(*(small_world(modulus, n_messages, a, b, epsilon) for a, b in pairs))
-
-
 @judges(
     "cloak:exact",
     {"modulus": 3, "n_messages": 3, "inputs_a": [0, 0], "inputs_b": [1, 2], "epsilon": 0},
@@ -123,17 +108,6 @@ def two_users(modulus: int, n_messages: int) -> arb:
     return (ratio(shrunk, 4 * comb(2 * n_messages, n_messages))).sqrt().min(arb(1))
 
 
-@judges(
-    "cloak:own-1",
-    {"modulus": 3, "n_messages": 4},
-    {"modulus": 4, "n_messages": 3},
-    {"modulus": 7, "n_messages": 3},
-    close=None,
-)
-def two_users_listed(modulus: int, n_messages: int) -> arb:
-    return worst_world(modulus, n_messages, 2)
-
-
 SHARED = (
     {"modulus": 30_000_001, "n_messages": 27, "epsilon": 0.1},
     {"modulus": 2**32, "n_messages": 40, "epsilon": 0.9},
@@ -163,24 +137,6 @@ def second_moment(modulus: int, n_messages: int, epsilon: float) -> arb:
         smaller = at(arb(left.mid())) < at(arb(right.mid()))
         low, high = (low, arb(right.mid())) if smaller else (arb(left.mid()), high)
     return found.min(at(arb(low.mid())))
-
-
-@judges(
-    "cloak:own-2",
-    {"modulus": 3, "n_messages": 4, "epsilon": 0.5},
-    {"modulus": 6, "n_messages": 3, "epsilon": 0.7},
-    close=None,
-    ledger=False,
-)
-@judges(
-    "cloak:own-5",
-    {"modulus": 3, "n_messages": 4, "epsilon": 0.1},
-    {"modulus": 6, "n_messages": 3, "epsilon": 0.7},
-    close=None,
-    ledger=False,
-)
-def two_users_epsilon_listed(modulus: int, n_messages: int, epsilon: float) -> arb:
-    return worst_world(modulus, n_messages, 2, epsilon)
 
 
 # --- many users ------------------------------------------------------------------------------------------------------
@@ -227,7 +183,7 @@ class Graphs:
 @cache
 def graphs(modulus: int, n_messages: int, n_users: int) -> tuple[arb, arb]:
     """Means of the two weights; what cancels is paid for by digits."""
-    with ctx.workprec(640):
+    with ctx.workprec(1500):
         found = Graphs(modulus, n_messages, n_users)
         return found.colored() - 1, found.apart()
 
@@ -262,28 +218,6 @@ def one_value(modulus: int, n_messages: int, n_users: int, scale: int) -> arb:
     return ((harmonic(scale // 2) + harmonic(scale - scale // 2)) * one_swap(modulus, n_messages, n_users)).min(arb(1))
 
 
-@judges(
-    "cloak:own-3",
-    {"modulus": 3, "n_messages": 3, "n_users": 2},
-    {"modulus": 2, "n_messages": 3, "n_users": 3},
-    close=None,
-    ledger=False,
-)
-def all_users_listed(modulus: int, n_messages: int, n_users: int) -> arb:
-    return worst_world(modulus, n_messages, n_users)
-
-
-@judges(
-    "cloak:own-4",
-    {"modulus": 5, "n_messages": 3, "n_users": 2},
-    {"modulus": 3, "n_messages": 2, "n_users": 3},
-    close=None,
-    ledger=False,
-)
-def one_swap_listed(modulus: int, n_messages: int, n_users: int) -> arb:
-    return worst_world(modulus, n_messages, n_users, changed=2)
-
-
 # --- the lemmas ------------------------------------------------------------------------------------------------------
 
 LARGE = {"modulus": 2**61 - 1, "n_messages": 100}
@@ -295,10 +229,7 @@ def failure(modulus: int, n_messages: int, smoothness: arb) -> arb:
 
 
 @judges(
-    "cloak:lemma-1",
-    {**LARGE, "smoothness": 0.1},
-    {"modulus": 257, "n_messages": 40, "smoothness": 1e-6},
-    close=1e-10,
+    "cloak:lemma-1", {**LARGE, "smoothness": 0.1}, {"modulus": 257, "n_messages": 40, "smoothness": 1e-6}, close=1e-10
 )
 def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> arb:
     return failure(modulus, n_messages, fitted(smoothness))
@@ -320,10 +251,7 @@ def one(modulus: int, n_messages: int, smoothness: float) -> dict[str, arb]:
 
 
 @judges(
-    "cloak:lemma-6",
-    {**LARGE, "smoothness": 0.001, "swaps": 99},
-    {**LARGE, "smoothness": 0.3, "swaps": 7},
-    close=1e-10,
+    "cloak:lemma-6", {**LARGE, "smoothness": 0.001, "swaps": 99}, {**LARGE, "smoothness": 0.3, "swaps": 7}, close=1e-10
 )
 @judges("cloak:lemma-12", {**LARGE, "smoothness": 0.001, "swaps": 50}, close=1e-10)
 def chained(modulus: int, n_messages: int, smoothness: float, swaps: int) -> dict[str, arb]:

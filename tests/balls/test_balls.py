@@ -9,9 +9,7 @@ from flamelib.core.statements import homes
 
 SUBJECTS = (of_checkin, of_coordinates, of_rounds, of_sampling, of_shuffling, of_splitting)
 # A new statement has a ball or a reason.
-WITHOUT = {
-    "cloak:plan": "a list of parameters, each of them by a theorem that is judged under its own id",
-}
+WITHOUT = {"cloak:plan": "a list of parameters, each of them by a theorem that is judged under its own id"}
 # What the balls of a statement leave out.
 BEYOND = {
     "blanket:lem-reduction": "crowds, but those of binary response and of Laplace noise",

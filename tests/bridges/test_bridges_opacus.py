@@ -129,14 +129,6 @@ def test_other_rounds_add_up():
     assert len(both) == 3
 
 
-def test_what_is_no_round_is_refused():
-    one = create_accountant("flamelib")
-    with pytest.raises(DomainError, match="protocol must be Participation"):
-        one.take("survey")
-    with pytest.raises(DomainError, match="sample_rate"):
-        one.step(noise_multiplier=1.0, sample_rate=1.5)
-
-
 @pytest.mark.parametrize(("module", "package"), [("opacus", "opacus"), ("dp_accounting", "dp-accounting")])
 def test_without_the_package_one_sentence_says_what_to_install(module, package):
     program = (

@@ -11,11 +11,11 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from flamebook.site.measured.bench import TITLES
+from flamebook.site.measured.bench import SHOWN
 from flamelib import cli
 from flamelib.uses.deployments import Refusal, mechanisms, row
-from flamelib.uses.reports import LOCAL
-from flamelib.uses.requests import Request, Row
+from flamelib.uses.local_mechanisms import LOCAL
+from flamelib.uses.workload import Request, Row
 
 from .conftest import DESKTOP, PHONE, resize, switch_theme, watched
 
@@ -272,4 +272,4 @@ def test_the_chart_has_a_mark_for_every_row_of_the_table(defend: Page) -> None:
     dark = defend.eval_on_selector_all("#defend-chart path[data-name]", MARKS)
     switch_theme(defend, "light")
     assert all(one != other for (_, one, _), (_, other, _) in zip(drawn, dark, strict=True))
-    assert defend.locator("#defend-legend li").all_text_contents() == [TITLES[name] for name in mechanisms()]
+    assert defend.locator("#defend-legend li").all_text_contents() == [SHOWN[name].title for name in mechanisms()]

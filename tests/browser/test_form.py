@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.trial import drawn
 from playwright.sync_api import Page
 
 from flamebook.places import ROOT
 from flamebook.runs import notebook
-from flamebook.runs.trial import drawn
 from flamebook.site.sliders.forms import form
 
 pytestmark = pytest.mark.browser

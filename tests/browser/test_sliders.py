@@ -12,11 +12,11 @@ from flamebook.site.sliders import figures as sliders_figures
 from flamebook.site.sliders import page as sliders
 from flamelib.accounting.checkin import closed_form as checkin_closed
 from flamelib.accounting.composition import closed_form as composition
-from flamelib.accounting.coordinates import printed
+from flamelib.accounting.coordinates import paper_bounds
 from flamelib.accounting.noise import gaussian
-from flamelib.accounting.sampling import known, random_checkins
+from flamelib.accounting.sampling import public_participation, random_checkins
 from flamelib.accounting.shuffling import closed_form
-from flamelib.accounting.splitting import lemmas, rules, two_users
+from flamelib.accounting.splitting import lemmas, theorem_parameters, two_users
 from flamelib.answers import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
@@ -97,8 +97,8 @@ def _coordinates(epsilon0: float, k: int, delta: float) -> dict[str, float | Non
     return {
         "flame-bennett-withdrawn-coordinate-epsilon": closed_form.bennett_withdrawn(laplace, 10_000, delta=delta),
         "blanket-lem-bennett-coordinate-epsilon": closed_form.bennett(laplace, 10_000, delta=delta),
-        "flame-thm-3-padded-epsilon": printed.padded_kary(k, epsilon0, 10_000, 0.02, delta).epsilon,
-        "flame-lem-1-padded-epsilon": printed.shuffled_kary(10_000, k, epsilon0, delta),
+        "flame-thm-3-padded-epsilon": paper_bounds.padded_kary(k, epsilon0, 10_000, 0.02, delta).epsilon,
+        "flame-lem-1-padded-epsilon": paper_bounds.shuffled_kary(10_000, k, epsilon0, delta),
     }
 
 
@@ -106,9 +106,9 @@ def _rounds(epsilon0: float, n: int, epsilon: float, delta: float) -> dict[str, 
     """Rows of participation and check-in, all rates a tenth, noise 1, 100 rounds, where the page starts."""
     return {
         "participation-thm-2-4-round-epsilon": gaussian.gaussian_mechanism(1, 1, delta=delta),
-        "participation-thm-5-1-round-epsilon": known.ols(1, 0.1, 1, 1, delta=delta),
-        "participation-thm-5-2-round-epsilon": known.wcs(0.1, 0.1, 1, 1, delta=delta),
-        "participation-cor-5-3-round-epsilon": known.cs(0.1, 0.1, 1, 1, delta=delta),
+        "participation-thm-5-1-round-epsilon": public_participation.ols(1, 0.1, 1, 1, delta=delta),
+        "participation-thm-5-2-round-epsilon": public_participation.wcs(0.1, 0.1, 1, 1, delta=delta),
+        "participation-cor-5-3-round-epsilon": public_participation.cs(0.1, 0.1, 1, 1, delta=delta),
         "participation-cmp-random-checkins-any-epsilon": random_checkins.random_checkins(epsilon0, 0.1, 100, delta),
         "checkin-strong-drv-target-epsilon": _tried(
             lambda: composition.advanced_composition(epsilon, 0, 100, delta).epsilon
@@ -135,9 +135,9 @@ def _shares(n: int, epsilon: float, delta: float) -> dict[str, float | None]:
         "cloak-best-1-shares-messages": _tried(
             lambda: lemmas.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
         ),
-        "cloak-thm-2-shares-bits": _tried(lambda: rules.exact_rule(epsilon, delta, n, 1).bits),
-        "cloak-thm-1-shares-bits": _tried(lambda: rules.noisy_rule(epsilon, delta, n).bits),
-        "cloak-thm-1-shares-noise_bound": _tried(lambda: rules.noisy_rule(epsilon, delta, n).noise_bound),
+        "cloak-thm-2-shares-bits": _tried(lambda: theorem_parameters.exact_rule(epsilon, delta, n, 1).bits),
+        "cloak-thm-1-shares-bits": _tried(lambda: theorem_parameters.noisy_rule(epsilon, delta, n).bits),
+        "cloak-thm-1-shares-noise_bound": _tried(lambda: theorem_parameters.noisy_rule(epsilon, delta, n).noise_bound),
     }
 
 

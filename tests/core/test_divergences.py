@@ -5,11 +5,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import binom
 
 from flamelib.core.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_law, three_component_clone_pair
 from flamelib.core.vocabulary import DomainError
@@ -53,21 +49,6 @@ def test_the_three_component_clone_value_falls_below_the_truth(n_buckets, n_user
     assert hockey_stick(*pair, epsilon) < shuffled_delta(kary_table(n_buckets, 1.0), n_users, epsilon)
 
 
-def test_a_data_set_that_contradicts_the_three_component_clones_is_found_by_hand():
-    rows = kary_table(3, 1.0).tolist()
-    others = (0, 2, 2)
-    found = distance(enumerate_messages(rows, (0, *others)), enumerate_messages(rows, (1, *others)), 0.5)
-    swapped = distance(enumerate_messages(rows, (1, *others)), enumerate_messages(rows, (0, *others)), 0.5)
-    assert max(found, swapped) == pytest.approx(0.0707851108, abs=6e-11)
-
-
-def test_two_users_contradict_the_three_component_clones_by_hand():
-    rows, epsilon = kary_table(3, math.log(3)).tolist(), math.log(2.4)
-    truth = distance(enumerate_messages(rows, (0, 0)), enumerate_messages(rows, (1, 0)), epsilon)
-    assert truth == pytest.approx(9 / 25 - 2.4 * 3 / 25, rel=1e-12)
-    assert hockey_stick(*three_component_clone_pair(2, 3, math.log(3)), epsilon) == pytest.approx(0.04, rel=1e-12)
-
-
 def test_the_clone_pair_is_a_marginal_of_the_data_set_with_a_third_value():
     rows = kary_table(4, 0.8).tolist()
     merged = Counter()
@@ -77,21 +58,6 @@ def test_the_clone_pair_is_a_marginal_of_the_data_set_with_a_third_value():
     assert all(before[y] == pytest.approx(float(merged[y]), rel=1e-12) for y in merged)
     assert math.fsum(before.values()) == pytest.approx(1, abs=1e-14)
     assert after == {(b, a): mass for (a, b), mass in before.items()}
-
-
-@given(epsilon0=st.floats(0.1, 3), part=st.floats(0, 1.1), n_users=st.integers(2, 7))
-@settings(max_examples=40, deadline=None)
-def test_binary_response_agrees_with_sums_of_binomials(epsilon0, part, n_users):
-    epsilon, high = part * epsilon0, math.exp(epsilon0) / (1 + math.exp(epsilon0))
-    worst = 0.0
-    for ones in range(n_users):
-        others = np.convolve(
-            binom.pmf(range(ones + 1), ones, high), binom.pmf(range(n_users - ones), n_users - 1 - ones, 1 - high)
-        )
-        one, zero = np.convolve(others, [1 - high, high]), np.convolve(others, [high, 1 - high])
-        for p, q in ((one, zero), (zero, one)):
-            worst = max(worst, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
-    assert shuffled_delta(kary_table(2, epsilon0), n_users, epsilon) == pytest.approx(worst, rel=1e-9, abs=1e-14)
 
 
 def test_an_unequal_randomizer_is_judged_by_its_worst_pair_and_direction():

@@ -37,18 +37,8 @@ import yaml
 from oracles import tables as oracle
 from oracles.shuffling import gaussian_at_least
 
-from flamelib import (
-    AnyRandomizer,
-    Checkin,
-    KaryResponse,
-    LaplaceNoise,
-    Shuffled,
-    account,
-    answers,
-    bounds,
-    calibrate,
-)
-from flamelib.accounting.shuffling.brackets import LOUDEST
+from flamelib import AnyRandomizer, Checkin, KaryResponse, LaplaceNoise, Shuffled, account, answers, bounds, calibrate
+from flamelib.accounting.shuffling.brackets import MAX_EPSILON0
 from flamelib.core.statements import Statement
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError
 
@@ -467,7 +457,7 @@ def visited(inputs: Inputs) -> Iterator[Wrong]:
         survey = limited(key, inputs, lambda: _record(inputs))
         kept = limited(key, inputs, lambda: account(survey, delta=delta, rounds=rounds))
         # Beyond the numerics Renyi orders may answer one question and the local budget the other.
-        if rounds == 1 and delta > 0 and kept.epsilon < DIGITS_LEFT and inputs["epsilon0"] <= LOUDEST:
+        if rounds == 1 and delta > 0 and kept.epsilon < DIGITS_LEFT and inputs["epsilon0"] <= MAX_EPSILON0:
             back = limited(key, inputs, lambda: account(survey, epsilon=kept.epsilon, rounds=rounds)).delta
             if back > delta * (1 + 0.03):
                 yield Wrong("round trip", key, inputs, f"epsilon {kept.epsilon!r}, at which delta is {back!r}")

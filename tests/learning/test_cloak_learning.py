@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from flamelib.accounting.noise.skellam import rounded_norm
+from flamelib.accounting.noise.skellam import rounded_norm, vector_epsilon
+from flamelib.accounting.splitting.n_user_bounds import users_distance
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.cloak import CloakAverage
+from flamelib.learning.cloak import CloakAverage, security_bits
 from flamelib.learning.federated import load_users, train
 from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.averages import PlainAverage
@@ -40,6 +41,11 @@ def steps(method, estimate):
     found = estimate * method.n_users * SCALE / CLIP
     assert np.abs(found - np.rint(found)).max() < 1e-6
     return np.rint(found).astype(int)
+
+
+def calibrated(epsilon=2.0, delta=1e-6, rounds=2, **changes):
+    given = {"n_users": 1000, "clip_norm": 0.3, "scale": 256}
+    return CloakAverage.calibrated(7850, rounds, epsilon, delta, **{**given, **changes})
 
 
 # --- rounding -----------------------------------------------------------------------------------------------------
@@ -134,6 +140,32 @@ def test_honest_shares_alone_make_up_the_noise():
     assert noise.var() == pytest.approx(100.0, rel=0.12)
     assert method.protocol.noise.n_users == 5
     assert method.noise_std == pytest.approx(math.sqrt(100) * CLIP / SCALE / 10)
+
+
+# --- calibration --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("colluding", [0, 300])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_the_guarantee_is_kept_shares_included(epsilon, colluding):
+    """By the forward functions: noise and messages give epsilon back, and a little less noise would not."""
+    dimension, rounds, delta = 7850, 3, 1e-6
+    method = calibrated(epsilon, delta, rounds, colluding=colluding)
+    bits = -math.log2(users_distance(method.modulus, method.n_messages, 1000 - colluding))
+    given = {"dimension": dimension, "rounds": rounds, "delta": delta, "security_bits": bits}
+    moved = 2 * method.norm_limit
+    assert vector_epsilon(sensitivity_2=moved, variance=method.variance, **given) <= epsilon
+    assert vector_epsilon(sensitivity_2=moved, variance=0.99 * method.variance, **given) > epsilon
+    assert bits >= security_bits(dimension, rounds, epsilon, delta)
+
+
+def test_what_is_asked_for_is_kept():
+    method = calibrated(modulus=2**13, scale=32, clip_norm=0.6)
+    assert (method.modulus, method.scale, method.clip_norm) == (2**13, 32, 0.6)
+    assert method.noise_std > calibrated(scale=256, clip_norm=0.6).noise_std, "a coarse grid makes vectors longer"
+
+
+# --- training -----------------------------------------------------------------------------------------------------
 
 
 def test_training_learns_and_a_seed_fixes_it():

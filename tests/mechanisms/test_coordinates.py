@@ -28,12 +28,11 @@ def letter_law(levels, epsilon0, value, lowest=0):
 @pytest.mark.parametrize("levels", [1, 2, 5])
 @pytest.mark.parametrize("epsilon0", [0.3, 2.0])
 class TestLetters:
-    def test_decoded_messages_are_unbiased_with_the_exact_variance(self, levels, epsilon0):
+    def test_decoded_messages_are_unbiased(self, levels, epsilon0):
         response, letters = KaryResponse(epsilon0, levels + 1), np.arange(levels + 1)
         for value in VALUES:
             law, decoded = letter_law(levels, epsilon0, value), decode(response, letters)
             assert law @ decoded == pytest.approx(value, abs=1e-12)
-            assert coordinates.variance(response, value) == pytest.approx(law @ decoded**2 - value**2, rel=1e-9)
 
     def test_the_blanket_decodes_to_one_half_with_the_exact_variance(self, levels, epsilon0):
         response = KaryResponse(epsilon0, levels + 1)
@@ -46,20 +45,6 @@ class TestLetters:
         for value in (0.13, 1.0):
             counts = np.bincount(sample(response, np.full(20_000, value), rng), minlength=levels + 1)
             assert chisquare(counts, 20_000 * letter_law(levels, epsilon0, value)).pvalue > 1e-3
-
-    def test_the_corrected_alphabet_keeps_the_local_budget_and_the_printed_one_does_not(self, levels, epsilon0):
-        right, printed = (
-            np.array([letter_law(levels, epsilon0, i / levels, lowest) for i in range(levels + 1)]) for lowest in (0, 1)
-        )
-        assert np.log(right.max(axis=0) / right.min(axis=0)).max() == pytest.approx(epsilon0, rel=1e-12)
-        assert printed[0, 0] > 0
-        assert (printed[1:, 0] == 0).all()  # a message 0 can only come from the value 0
-
-    def test_equation_one_is_biased_with_the_printed_alphabet(self, levels, epsilon0):
-        mass = levels / (math.exp(epsilon0) + levels - 1)
-        law = letter_law(levels, epsilon0, 0.25, lowest=1)
-        estimate = (law @ np.arange(levels + 1) / levels - mass / 2) / (1 - mass)
-        assert estimate - 0.25 == pytest.approx(mass / (2 * levels * (1 - mass)), rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", [20_001, (7, 3000), (0,)])

@@ -28,17 +28,6 @@ def test_every_order_is_equally_likely():
     assert chisquare(list(orders.values())).pvalue > 1e-3
 
 
-def test_the_senders_order_leaves_no_trace():
-    """What comes out has the same law for any order of the same messages: counts of the first message out."""
-    draws = [
-        [int(shuffle(np.array(sent), rng)[0]) for _ in range(8000)]
-        for sent, rng in zip(([0, 0, 1], [1, 0, 0]), np.random.default_rng(2).spawn(2), strict=True)
-    ]
-    error = np.sqrt(2 * (1 / 3) * (2 / 3) / 8000)
-    assert abs(np.mean(draws[0]) - np.mean(draws[1])) < 5 * error
-    assert abs(np.mean(draws[0]) - 1 / 3) < 5 * error
-
-
 # --- bags -------------------------------------------------------------------------------------------------------------
 
 

@@ -41,18 +41,6 @@ def exact_gaussian_excess(order, k, rate, std):
     )
 
 
-def integrated_excess(order, k, rate, std):
-    """The same by integrating the densities."""
-    wide = mpf(std) * mp.sqrt(k)
-
-    def integrand(x):
-        q = mp.npdf(x, 0, wide)
-        return q * ((1 - rate) + rate * mp.exp((2 * x - 2) / wide**2)) ** order
-
-    peak = 2 * order
-    return mp.quad(integrand, [-12 * wide, 0, peak / 2, peak, peak + 12 * wide]) - 1
-
-
 def shuffle_excess(order, k, rate, epsilon0):
     """Moment minus 1 of k shuffled reports at a rate, term by term as printed."""
     e, r = mp.exp(mpf(epsilon0)), mpf(rate)
@@ -133,3 +121,20 @@ def noisy_sums(data, other, order, rate, std):
         reach = (2 * order + 12) * wide + 2 * order
         found += chance * mp.quad(integrand, [ends[0] - reach, *ends, ends[-1] + reach])
     return mp.log(found) / (order - 1)
+
+
+def exact_delta(n, rate, noise, epsilon, swapped=False):
+    """One round of (-1, ..., -1, +1) against (-1, ..., -1), or the other way round: by tails, given the count."""
+    total, alpha = mpf(0), mp.e ** mpf(epsilon)
+    for k in range(1, n + 1):
+        r, sigma = mpf(k) / n, mp.sqrt(k) * noise
+        chance = mp.binomial(n, k) * mpf(rate) ** k * (1 - mpf(rate)) ** (n - k)
+        if swapped and 1 - alpha * (1 - r) <= 0:
+            continue
+        share = (1 / alpha - 1 + r) / r if swapped else (alpha - 1 + r) / r
+        cut = 1 + sigma**2 * mp.log(share) / 2
+        sign = -1 if swapped else 1
+        here, there = (mp.ncdf(sign * (mean - cut) / sigma) for mean in (0, 2))
+        larger = (1 - r) * here + r * there
+        total += chance * ((here - alpha * larger) if swapped else (larger - alpha * here))
+    return total

@@ -80,47 +80,6 @@ def log_bennett(kind, n, epsilon0, epsilon, n_buckets=None):
     return mp.log(top / (mass * n * mp.log(1 + u))) + mp.log(bracket)
 
 
-def kary_blanket_delta(n, n_buckets, epsilon0, epsilon):
-    """Truth behind both inequalities: counts of the two values and of the rest among the blanket users."""
-    mass = n_buckets / (math.exp(epsilon0) + n_buckets - 1)
-    keep, e = 1 - mass, math.exp(epsilon)
-    first = keep * n_buckets + mass * (1 - e)
-    second = mass * (1 - e) - keep * n_buckets * e
-    rest = mass * (1 - e)
-    total = 0.0
-    for h1 in range(n + 1):
-        for h2 in range(n - h1 + 1):
-            for h3 in range((n - h1 - h2 if n_buckets > 2 else 0) + 1):
-                idle = n - h1 - h2 - h3
-                ways = math.factorial(n) // math.prod(map(math.factorial, (h1, h2, h3, idle)))
-                chance = ways * (mass / n_buckets) ** (h1 + h2) * (mass * (1 - 2 / n_buckets)) ** h3 * keep**idle
-                total += chance * max(h1 * first + h2 * second + h3 * rest, 0)
-    return total / (mass * n)
-
-
-def one_against_all_equal(n, epsilon0, epsilon):
-    """Exact distance under shuffled binary response: all others hold 0, one user holds 0 or 1; both directions."""
-    flip = 1 / (1 + math.exp(epsilon0))
-    others = [
-        math.exp(
-            math.lgamma(n)
-            - math.lgamma(j + 1)
-            - math.lgamma(n - j)
-            + j * math.log(flip)
-            + (n - 1 - j) * math.log1p(-flip)
-        )
-        for j in range(n)
-    ]
-
-    def ones(chance):
-        return [(others[j - 1] if j else 0) * chance + (others[j] if j < n else 0) * (1 - chance) for j in range(n + 1)]
-
-    def beyond(p, q):
-        return math.fsum(max(x - math.exp(epsilon) * y, 0) for x, y in zip(p, q, strict=True))
-
-    return max(beyond(ones(1 - flip), ones(flip)), beyond(ones(flip), ones(1 - flip)))
-
-
 def summation_mse(values, n_levels, mass):
     """Every tuple of messages in turn: the squared error of the unbiased estimate, averaged."""
     laws = []
@@ -137,10 +96,3 @@ def summation_mse(values, n_levels, mass):
         chance = math.prod(law[y] for law, y in zip(laws, messages, strict=True))
         total += chance * (estimate - sum(values)) ** 2
     return total
-
-
-def least_rounding_error(hits):
-    """Exact least of E[(X - R(X))^2] given the cells: every message sits at the nearest point of its cell."""
-    k = len(hits)
-    gaps = [[max(0.0, abs(a - b) / k - 1 / (2 * k)) for b in range(k)] for a in range(k)]
-    return sum(hits[a][b] * gaps[a][b] ** 2 for a in range(k) for b in range(k)) / k

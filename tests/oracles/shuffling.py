@@ -6,12 +6,11 @@ Small cases are sums over every outcome, in 40 digits; large ones an inversion i
 import itertools
 import math
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from mpmath import mp, mpf
 from scipy.integrate import quad
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
@@ -128,26 +127,6 @@ def kary_blanket_far(epsilon0, n_buckets, n_users, epsilon, points=1500):
     return contour(values, chances, n_users, points) / (mass * n_users)
 
 
-def kary_blanket_direct(epsilon0, n_buckets, n_users, epsilon):
-    """The same by a sum over (h1, h2), the third count in closed form; double precision, for delta above 1e-12."""
-    values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
-    low, third = float(chances[0]), float(chances[2])
-    gain, loss, drift = float(values[0]), float(values[1]), -float(values[2])
-    reach = 12 * math.sqrt(n_users * low) + 40
-    counts = np.arange(max(0, int(n_users * low - reach)), min(n_users, int(n_users * low + reach)) + 1)
-    h1, h2 = counts[:, None], counts[None, :]
-    left, share = n_users - h1 - h2, third / (1 - 2 * low)
-    lead = gain * h1 + loss * h2
-    chance = binom.pmf(h1, n_users, low) * binom.pmf(h2, n_users - h1, low / (1 - low))
-    inside = (lead > 0) & (left >= 0) & (chance > 0)
-    lead, left, chance = lead[inside], left[inside], chance[inside]
-    most = np.ceil(lead / drift) - 1 if drift > 0 else left
-    kept = lead * binom.cdf(most, left, share) - drift * left * share * binom.cdf(
-        most - 1, np.maximum(left - 1, 0), share
-    )
-    return float(chance @ kept) / (float(mass) * n_users)
-
-
 def clone_laws(epsilon0, n_users, mass):
     """The clone pair as laws of (reports of the first value, reports of the second), by the sum over (C, A)."""
     p, mass = mp.exp(mpf(epsilon0)), mpf(mass)
@@ -166,41 +145,6 @@ def clone_pair(epsilon0, n_users, epsilon, mass):
     """Hockey-stick of the clone pair, each direction; the larger."""
     one, two = clone_laws(epsilon0, n_users, mass)
     return max(hockey_stick(one, two, epsilon), hockey_stick(two, one, epsilon))
-
-
-def clone_pair_far(epsilon0, n_users, epsilon, mass):
-    """The same by binomial tails given C, within 12 standard deviations, in double precision."""
-    p, e = math.exp(epsilon0), math.exp(epsilon)
-    mean, spread = (n_users - 1) * mass, math.sqrt((n_users - 1) * mass * (1 - mass)) + 1
-    c = np.arange(max(0, int(mean - 12 * spread)), min(n_users - 1, int(mean + 12 * spread)) + 1)
-    threshold = np.floor((e * p - 1) * (c + 1) / ((p - e) + (e * p - 1)))
-    up, none = binom.sf(threshold - 1, c, 0.5), binom.sf(threshold, c, 0.5)
-    gain = ((p * up + none) - e * (up + p * none)) / (p + 1)
-    return float(binom.pmf(c, n_users - 1, mass) @ np.maximum(gain, 0))
-
-
-@lru_cache
-def binary_counts(epsilon0, ones, zeros):
-    """Law of the count of reported ones among users who hold ``ones`` ones and ``zeros`` zeros: convolution."""
-    q = 1 / (1 + mp.exp(mpf(epsilon0)))
-    law = [mpf(1)]
-    for chance in [1 - q] * ones + [q] * zeros:
-        law = [
-            (law[j] if j < len(law) else 0) * (1 - chance) + (law[j - 1] * chance if j else 0)
-            for j in range(len(law) + 1)
-        ]
-    return tuple(law)
-
-
-def exact_binary(epsilon0, n_users, epsilon):
-    """Exact shuffled binary response: every count among the others, both directions."""
-    e, best = mp.exp(mpf(epsilon)), mpf(0)
-    for ones in range(n_users):
-        high = binary_counts(epsilon0, ones + 1, n_users - 1 - ones)
-        low = binary_counts(epsilon0, ones, n_users - ones)
-        for one, two in ((high, low), (low, high)):
-            best = max(best, mp.fsum(max(x - e * y, mpf(0)) for x, y in zip(one, two, strict=True)))
-    return best
 
 
 def binary_in_whole_numbers(odds, ratio, n_users):
@@ -324,48 +268,6 @@ def laplace_two(epsilon0, epsilon, center, mass):
         )[0]
     one = laplace_positive(0, epsilon0, epsilon, center)
     return (2 * mass * (1 - mass) * one + mass**2 * both) / (2 * mass)
-
-
-def laplace_many(epsilon0, n_users, epsilon, center, mass, cells):
-    """Blanket divergence of Laplace noise on a grid of the loss: an upper value whose error is quadratic in the step.
-
-    Mass is split between neighbouring grid points so that means are kept; the law is tilted before the transform.
-    """
-    top, bottom = (laplace_loss(w, epsilon0, epsilon, center) for w in (0, 1))
-    step = (top - bottom) / cells
-    grid = np.arange(math.floor(bottom / step) - 1, math.ceil(top / step) + 2)
-    excess = np.array(
-        [laplace_positive(-x * step, epsilon0, epsilon, center) for x in (grid[0] - 1, *grid, grid[-1] + 1)]
-    )
-    chance = mass * np.maximum(np.diff(excess, 2), 0) / step
-    chance[grid == 0] += 1 - mass
-    log_moment = lambda t: math.log(chance @ np.exp(t * grid * step))  # noqa: E731
-    t = minimize_scalar(
-        lambda t: n_users * log_moment(t) - 2 * math.log(t), bounds=(1e-6, 30 / top), method="bounded"
-    ).x
-    tilted = chance * np.exp(t * grid * step - log_moment(t))
-    size = 2 ** math.ceil(math.log2(n_users * len(grid)))
-    law = np.fft.irfft(np.fft.rfft(tilted, size) ** n_users, size)
-    sums = (np.arange(size) + n_users * grid[0]) * step
-    above = sums > 0
-    return (
-        math.exp(n_users * log_moment(t))
-        * float(law[above] @ (sums[above] * np.exp(-t * sums[above])))
-        / (mass * n_users)
-    )
-
-
-def laplace_rich(epsilon0, n_users, epsilon, center, mass, cells=2000):
-    """Two grids, extrapolated; with the size of the last correction."""
-    coarse, fine = (laplace_many(epsilon0, n_users, epsilon, center, mass, c) for c in (cells, 2 * cells))
-    return fine + (fine - coarse) / 3, abs(fine - coarse) / 3
-
-
-def positive_excess(y, density, shared, pair, epsilon, level):
-    """``E(L - level)_+`` on the grid ``y``, for noise of that density and a blanket proportional to ``shared``."""
-    mass = np.trapezoid(shared, y)
-    loss = density(y - pair[0]) - math.exp(epsilon) * density(y - pair[1]) - level * shared / mass
-    return float(np.trapezoid(np.maximum(loss, 0), y))
 
 
 def gaussian_at_least(noise_std, n_users, epsilon, rate=1.0):

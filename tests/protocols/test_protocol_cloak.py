@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, nbinom, poisson
 
-from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.n_user_bounds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.encoding import floor_of_product, from_signed, round_exactly
@@ -32,8 +32,10 @@ from flamelib.protocols.cloak import (
     run,
     run_vector,
     scaled,
+    share_of_seed,
     shuffler,
     split,
+    split_by_seeds,
     to_signed,
     total,
 )
@@ -85,6 +87,28 @@ def test_any_shares_but_one_are_exactly_uniform(modulus, n_messages):
             counts = Counter(map(tuple, shares[:, kept].tolist()))
             assert set(counts.values()) == {1}
             assert len(counts) == modulus ** (n_messages - 1)
+
+
+@pytest.mark.parametrize("modulus", [1001, 2**40 - 87, 2**100 + 7])
+def test_seeds_stand_for_all_shares_but_one(modulus):
+    protocol, rng = CloakProtocol(3, modulus, 5, 4), np.random.default_rng(4)
+    secret = Simulation(rng).uniform(modulus, (50,))
+    seeds = [rng.bytes(32) for _ in range(3)]
+    shares = [share_of_seed(protocol, seed, 50) for seed in seeds] + [split_by_seeds(protocol, secret, seeds)]
+    assert (add_up(np.stack(shares, axis=1), modulus) == secret).all()
+    assert (share_of_seed(protocol, seeds[0], 20) == shares[0][:20]).all(), "a seed always stands for the same numbers"
+    assert (shares[0] != shares[1]).any()
+    for bad in (seeds[:2], [*seeds[:2], seeds[0]], [*seeds[:2], b"short"]):
+        with pytest.raises(DomainError, match="seed"):
+            split_by_seeds(protocol, secret, bad)
+
+
+def test_shares_of_seeds_are_uniform_beyond_one_key():
+    """20,000 numbers take three keys of 64 KiB."""
+    protocol = CloakProtocol(3, 101, 5, 4)
+    found = share_of_seed(protocol, bytes(32), 20_000)
+    assert chisquare(np.bincount(found, minlength=101)).pvalue > UNLIKELY
+    assert (found[:8192] != found[8192:16384]).mean() > 0.97, "each key has numbers of its own"
 
 
 def test_pooling_copies_nothing_and_mixes_no_coordinates():
@@ -160,13 +184,6 @@ def test_sums_of_many_large_messages_do_not_overflow(modulus):
 
 
 # --- shufflers --------------------------------------------------------------------------------------
-
-
-def test_the_shuffler_loses_nothing_and_every_order_occurs(source):
-    found = np.array([shuffler(np.array([5, 6, 7]), source) for _ in range(1200)])
-    assert (np.sort(found, axis=1) == [5, 6, 7]).all()
-    counts = Counter(map(tuple, found.tolist()))
-    assert chisquare([counts[one] for one in itertools.permutations([5, 6, 7])]).pvalue > UNLIKELY
 
 
 @pytest.mark.parametrize("honest", [0, 1, 2])

@@ -12,16 +12,7 @@ from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.protocols.flame import (
-    FlameDouble,
-    FlameSimple,
-    FlameTopk,
-    Reports,
-    noise_std,
-    run,
-    run_sealed,
-    variance,
-)
+from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk, Reports, noise_std, run, run_sealed
 
 USERS, COPIES, CLIP = 40, 100, 0.5
 BASE = np.random.default_rng(42).normal(0.1, 0.4, size=(USERS, 6))
@@ -94,7 +85,6 @@ def test_estimates_have_the_exact_mean_and_variance(kind, randomizer, literal):
     mean, spread = expected(kind, randomizer)
     assert np.all(np.abs(found.mean(axis=0) - mean) < 5 * np.sqrt(spread / len(found)))
     assert np.all(np.abs(found.var(axis=0) / spread - 1) < 5 * math.sqrt(2 / len(found)))
-    assert variance(protocol, UPDATES) == pytest.approx(np.tile(spread, COPIES), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -289,86 +279,55 @@ SMALL = FlameTopk(6, 4, 1.0, LETTERS, kept=2, padded=6)
 ROWS = np.array([[1.0, 0.5, 0.0, 0.1]] * 6)
 
 
-def sealed_round(on_the_way, protocol=SMALL):
-    result = run_sealed(protocol, ROWS, np.random.default_rng(0), on_the_way)
+def tampered(reports):
+    """A bit turned in one envelope, another sealed for somebody else."""
+    reports.messages[0, 50] ^= 1
+    reports.messages[3] = sealing.seal(sealing.AnalyzerKey().public, sealing.new_round(), [1], [2.0])[0]
+    return reports
+
+
+def sent_twice(reports):
+    again = (np.concatenate([part, part[:4]]) for part in (reports.senders, reports.places, reports.messages))
+    return Reports(*again)
+
+
+def overheard(reports):
+    """The second user sends what it overheard of the first, at the same coordinate."""
+    reports.messages[2] = reports.messages[0]
+    return reports
+
+
+def moved(reports):
+    reports.places[0] = 3
+    return reports
+
+
+def of_nobody(reports):
+    """Unknown senders and unknown coordinates."""
+    reports.senders[:2] = -1, 6
+    reports.places[2:4] = 4, -2
+    return reports
+
+
+@pytest.mark.parametrize(
+    ("on_the_way", "rejected", "received"),
+    [
+        (tampered, {"unreadable": 2}, [5, 5, 6, 6]),
+        (sent_twice, {"stray": 4}, [6, 6, 6, 6]),
+        (overheard, {"repeated": 1}, [5, 6, 6, 6]),
+        (moved, {"other coordinate": 1}, [6, 6, 6, 5]),
+        (of_nobody, {"stray": 4}, [6, 6, 6, 6]),
+    ],
+)
+def test_envelopes_changed_on_the_way_are_rejected_and_counted(on_the_way, rejected, received):
+    def adversary(reports):
+        copies = (np.array(part) for part in (reports.senders, reports.places, reports.messages))
+        return on_the_way(Reports(*copies))
+
+    result = run_sealed(SMALL, ROWS, np.random.default_rng(0), adversary)
     assert np.isfinite(result.estimate).all()
-    return result, {reason: count for reason, count in result.rejected.items() if count}
-
-
-def edit(reports, **changes):
-    return dataclasses.replace(reports, **changes)
-
-
-def test_tampered_and_foreign_envelopes_are_rejected_and_counted():
-    def adversary(reports):
-        messages = reports.messages.copy()
-        messages[0, 50] ^= 1
-        messages[3] = sealing.seal(sealing.AnalyzerKey().public, sealing.new_round(), [1], [2.0])[0]
-        return edit(reports, messages=messages)
-
-    result, rejected = sealed_round(adversary)
-    assert rejected == {"unreadable": 2}
-    assert result.received.tolist() == [5, 5, 6, 6]
-
-
-def test_messages_of_an_earlier_round_are_rejected():
-    seen = []
-    key = sealing.AnalyzerKey()
-    first, second = sealing.new_round(), sealing.new_round()
-    for name in (first, second):
-        reports = flame.user(SMALL, ROWS, np.random.default_rng(0))
-        envelopes = sealing.seal(key.public, name, reports.places, reports.messages)
-        seen.append(edit(reports, messages=envelopes))
-    replayed = np.concatenate([seen[1].messages[:-3], seen[0].messages[-3:]])
-    made = flame.shuffler(
-        SMALL, edit(seen[1], messages=replayed), np.random.default_rng(1),
-        lambda places, values: sealing.seal(key.public, second, places, values),
-    )  # fmt: skip
-    opened = sealing.open_bags(key, second, made.bags)
-    assert {reason: count for reason, count in opened.refused.items() if count} == {"other round": 3}
-
-
-def test_a_repeated_report_of_a_sender_counts_once():
-    def adversary(reports):
-        again = (np.concatenate([part, part[:4]]) for part in (reports.senders, reports.places, reports.messages))
-        return Reports(*again)
-
-    result, rejected = sealed_round(adversary)
-    assert rejected == {"stray": 4}
-    assert (result.received == 6).all()
-
-
-def test_a_copy_under_another_name_is_rejected():
-    def adversary(reports):
-        messages = reports.messages.copy()
-        messages[2] = messages[0]  # the second user sends what it overheard of the first, at the same coordinate
-        return edit(reports, messages=messages)
-
-    result, rejected = sealed_round(adversary)
-    assert rejected == {"repeated": 1}
-    assert result.received.tolist() == [5, 6, 6, 6]
-
-
-def test_a_message_moved_to_another_coordinate_is_rejected():
-    def adversary(reports):
-        places = reports.places.copy()
-        places[0] = 3
-        return edit(reports, places=places)
-
-    result, rejected = sealed_round(adversary)
-    assert rejected == {"other coordinate": 1}
-    assert result.received.tolist() == [6, 6, 6, 5]
-
-
-def test_unknown_senders_and_coordinates_are_left_out():
-    def adversary(reports):
-        senders, places = reports.senders.copy(), reports.places.copy()
-        senders[0], senders[1], places[2], places[3] = -1, 6, 4, -2
-        return edit(reports, senders=senders, places=places)
-
-    result, rejected = sealed_round(adversary)
-    assert rejected == {"stray": 4}
-    assert (result.received == 6).all()
+    assert {reason: count for reason, count in result.rejected.items() if count} == rejected
+    assert result.received.tolist() == received
 
 
 def test_what_is_no_letter_is_rejected():

@@ -2,13 +2,13 @@
 
 import pytest
 
-from flamelib.accounting.checkin.summed import (
+from flamelib.accounting.checkin.distributed_noise import (
     distributed_cells,
     distributed_noise,
     distributed_rounds,
     distributed_rounds_lower,
 )
-from flamelib.accounting.composition.known_pairs import to_dp_accounting
+from flamelib.accounting.composition.dominating_pair import to_dp_accounting
 
 SETTINGS = {
     "6e5 users": (600_000, 1e-3, 1.0),

@@ -5,13 +5,13 @@ import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
-from flamelib.accounting.checkin.one_round import equal_cells, round_curve
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
     shuffled_rounds,
     shuffled_rounds_lower,
 )
+from flamelib.accounting.checkin.subsampled_shuffle import equal_cells, round_curve
 from flamelib.core.profiles import KaryProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}

@@ -8,7 +8,11 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
+from flamelib.accounting.sampling.secret_participation import (
+    participation_noise,
+    random_participation,
+    random_participation_add,
+)
 
 SIZES = {"30 records": 30, "1000 records": 1000, "1e6 records": 10**6}
 RATES = {"30 records": 0.1, "1000 records": 0.01, "1e6 records": 1e-5}

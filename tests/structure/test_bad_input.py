@@ -23,11 +23,12 @@ MODULES = (
     "core.profiles", "core.guarantees", "mechanisms.randomizers",
     "accounting.shuffling.accuracy", "accounting.shuffling.closed_form", "accounting.shuffling.numerical",
     "accounting.shuffling.calibration", "accounting.composition.closed_form", "accounting.composition.renyi",
-    "accounting.coordinates.printed", "accounting.coordinates.index_privacy", "accounting.coordinates.counting",
-    "accounting.coordinates.certified", "accounting.noise.gaussian", "accounting.noise.skellam",
-    "accounting.sampling.closed_form", "accounting.sampling.known", "accounting.sampling.random_checkins",
-    "accounting.sampling.hidden", "accounting.checkin.closed_form", "accounting.splitting.plans",
-    "protocols.blanket", "protocols.baselines",
+    "accounting.coordinates.paper_bounds", "accounting.coordinates.index_privacy", "accounting.coordinates.counting",
+    "accounting.coordinates.vector_bounds", "accounting.noise.gaussian", "accounting.noise.skellam",
+    "accounting.sampling.closed_form", "accounting.sampling.public_participation",
+    "accounting.sampling.random_checkins", "accounting.sampling.secret_participation",
+    "accounting.checkin.closed_form", "accounting.splitting.parameter_search", "protocols.blanket",
+    "protocols.baselines",
 )  # fmt: skip
 # A whole table is no word of the vocabulary; its refusals are tested at the front door.
 INNER = {"TableProfile", "TableRandomizer"}
@@ -82,9 +83,9 @@ CLOSED = (
     "flamelib.accounting.shuffling.accuracy",
     "flamelib.accounting.composition.closed_form",
     "flamelib.accounting.sampling.closed_form",
-    "flamelib.accounting.coordinates.printed",
+    "flamelib.accounting.coordinates.paper_bounds",
     "flamelib.accounting.coordinates.index_privacy",
-    "flamelib.accounting.sampling.known",
+    "flamelib.accounting.sampling.public_participation",
     "flamelib.accounting.sampling.random_checkins",
     "flamelib.accounting.composition.renyi",
     "flamelib.accounting.checkin.closed_form",
@@ -92,7 +93,7 @@ CLOSED = (
     "flamelib.accounting.splitting.two_users",
     "flamelib.mechanisms.integers.decoding",
     "flamelib.accounting.noise.discrete_laplace",
-    "flamelib.accounting.splitting.rules",
+    "flamelib.accounting.splitting.theorem_parameters",
     "flamelib.accounting.splitting.costs",
 )
 

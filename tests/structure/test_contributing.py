@@ -46,7 +46,6 @@ from flamebook.claims import ledger
 from flamebook.places import ROOT
 from flamebook.site.written.markup import linker, sourced
 from flamebook.site.written import api, theorems
-from flamebook.site.sliders import pyodide
 
 judged = [ledger.judge(claim) for claim in ledger.load() if claim.item == "blanket:toy"]
 index = theorems.page(ROOT, linker(ROOT), judged, sourced)
@@ -55,7 +54,6 @@ print(json.dumps({
     "ledger": [[row.claim.id, row.verdict, row.value] for row in judged],
     "index": [row for row in index.split("\\n* - ") if row.startswith("`blanket:toy`")],
     "reference": api.pages()["api/accounting.shuffling.md"],
-    "browser": pyodide.askable(),
 }))
 """
 
@@ -112,12 +110,6 @@ def test_the_page_of_its_folder_has_the_module(seen: dict[str, str]) -> None:
     page = json.loads(seen["look"])["reference"]
     assert ".. automodule:: flamelib.accounting.shuffling.toy\n   :members:" in page
     assert "A toy: what a new contributor writes." in page
-
-
-def test_the_browser_can_compute_it(seen: dict[str, str]) -> None:
-    known = json.loads(seen["look"])["browser"]
-    assert "blanket:toy" in known
-    assert "participation:rounds" not in known, "it needs numpy"
 
 
 def test_the_ledger_has_the_row(seen: dict[str, str]) -> None:

@@ -8,38 +8,6 @@ from flamebook.places import ROOT
 
 PACKAGES = {"flamelib": ROOT / "flamelib", "flamebook": ROOT / "book" / "flamebook"}
 
-# From the ground up: a file may import what stands on its own line or before it.
-FLOORS = (
-    ("flamelib.core",),
-    ("flamelib.mechanisms", "flamelib.accounting"),
-    ("flamelib.protocols",),
-    ("flamelib.learning", "flamelib.uses"),
-    ("flamelib.answers",),
-    ("flamelib",),
-    ("flamelib.bridges",),
-    ("flamebook.places",),
-    ("flamebook.records",),
-    ("flamebook.statements",),
-    ("flamebook.figures.style",),
-    ("flamebook.page",),
-    ("flamebook.runs",),
-    ("flamebook.attacks", "flamebook.flower"),
-    ("flamebook.figures",),
-    ("flamebook.experiments",),
-    ("flamebook.recordings",),
-    ("flamebook.claims",),
-    ("flamebook.figures.together",),
-    ("flamebook.site",),
-    ("flamebook",),
-)
-
-
-def _floor(name: str) -> int:
-    """Number of the line with the longest name that this one lies under."""
-    return max(
-        (len(room), at) for at, rooms in enumerate(FLOORS) for room in rooms if f"{name}.".startswith(f"{room}.")
-    )[1]
-
 
 def _name(path: Path, package: str) -> str:
     return ".".join((package, *path.relative_to(PACKAGES[package]).with_suffix("").parts)).removesuffix(".__init__")
@@ -82,14 +50,6 @@ def outside(name: str) -> set[str]:
     """Top-level packages that a file and what it reaches import, but for ours and the standard library's."""
     tops = {one.split(".")[0] for module in (name, *BELOW[name]) for one in IMPORTED[module]}
     return tops - set(sys.stdlib_module_names) - set(PACKAGES)
-
-
-def test_imports_go_downwards() -> None:
-    assert [(name, to) for name in FILES for to in ARROWS[name] if _floor(to) > _floor(name)] == []
-
-
-def test_no_file_imports_itself_in_a_circle() -> None:
-    assert [name for name in FILES if name in BELOW[name]] == []
 
 
 def test_accounts_see_no_data_and_mechanisms_compute_no_epsilon() -> None:

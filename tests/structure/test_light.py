@@ -116,10 +116,10 @@ def test_closed_forms_load_the_standard_library_alone() -> None:
         "flamelib.accounting.shuffling.closed_form",
         "flamelib.accounting.composition.closed_form",
         "flamelib.accounting.composition.renyi",
-        "flamelib.accounting.sampling.known",
+        "flamelib.accounting.sampling.public_participation",
         "flamelib.accounting.checkin.closed_form",
-        "flamelib.accounting.coordinates.printed",
-        "flamelib.accounting.splitting.rules",
+        "flamelib.accounting.coordinates.paper_bounds",
+        "flamelib.accounting.splitting.theorem_parameters",
         "flamelib.mechanisms.integers.decoding",
     } <= set(closed)
     found = loaded("\n".join(f"import {name}" for name in closed))

@@ -42,7 +42,7 @@ from flamelib.core.statements import admit
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, number
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages
 from flamelib.uses.client_ledger import Announcement
-from flamelib.uses.requests import Request
+from flamelib.uses.workload import Request
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ from scipy.stats import binom, binomtest
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import blanket
-from flamelib.uses.auditing import Audit, Event, _least_epsilon, audit, certified
+from flamelib.uses.auditing import Event, _least_epsilon, audit, certified
 
 
 def response(bit: int, rng: np.random.Generator) -> int:
@@ -92,9 +92,3 @@ def test_bad_input_is_named(change: dict[str, object], word: str) -> None:
     } | change
     with pytest.raises(DomainError, match=word):
         audit(response, **given)
-
-
-def test_what_it_refutes() -> None:
-    found = Audit(0.7, 0.0, 0.95, Event(1.0, above=True), (9, 2), 10, exchanged=False)
-    assert found.refutes(0.69)
-    assert not found.refutes(0.7)

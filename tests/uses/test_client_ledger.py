@@ -41,30 +41,6 @@ class TestSpent:
         assert max(usual, other) < ledger.epsilon(1e-5) < usual + other
         assert ledger.epsilon(1e-5) == pytest.approx(turned.epsilon(1e-5), rel=1e-4)
 
-    def test_a_mixed_sequence_lies_between_its_extremes(self):
-        mild, harsh = Announcement(0.1, 0.1, 1.1, 1.0), Announcement(0.1, 0.1, 0.9, 1.0)
-        found = []
-        for first, second in ((mild, mild), (mild, harsh), (harsh, harsh)):
-            ledger = ClientLedger(5)
-            ledger.charge(first, 50)
-            ledger.charge(second, 50)
-            found.append(ledger.delta(2.0))
-        assert found == sorted(found)
-
-    def test_visible_participants_cost_more(self):
-        hidden, visible = ClientLedger(5), ClientLedger(5)
-        hidden.charge(USUAL, 50)
-        visible.charge(Announcement(0.1, 0.1, 1.0, 1.0, "wcs"), 50)
-        assert hidden.epsilon(1e-5) < visible.epsilon(1e-5)
-
-    def test_the_system_is_as_good_as_its_worst_client(self):
-        ledgers = [ClientLedger(n_records) for n_records in (1, 4, 20)]
-        for ledger in ledgers:
-            ledger.charge(USUAL, 50)
-        spent = [ledger.epsilon(1e-5) for ledger in ledgers]
-        assert max(spent) == spent[2]
-        assert spent == sorted(spent)
-
     def test_more_records_than_declared(self):
         ledger = filled()
         ledger.charge(USUAL, n_records=5)

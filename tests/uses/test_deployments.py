@@ -9,22 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.accounting.checkin.summed import distributed, distributed_rounds, distributed_rounds_lower
-from flamelib.accounting.coordinates.certified import account, shared_account
-from flamelib.accounting.coordinates.counting import simple_lower
+from flamelib.accounting.checkin.distributed_noise import distributed, distributed_rounds
+from flamelib.accounting.coordinates.vector_bounds import account, shared_account
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.noise.sums import polya_sum
-from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
+from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import blanket
-from flamelib.uses.deployments import Refusal, mechanisms, row, rows_within
-from flamelib.uses.requests import Request, Row
-from flamelib.uses.sums import CENTRAL
+from flamelib.uses.central_mechanisms import CENTRAL
+from flamelib.uses.deployments import Refusal, mechanisms, row
+from flamelib.uses.workload import Request, Row
 
 N, DELTA = 200, 1e-5
 ONE = Request(N, delta=DELTA, sampling_rate=0.25)
@@ -102,45 +101,10 @@ def test_an_even_share_of_the_budget_for_each_sum(key: str) -> None:
 # --- sanity -----------------------------------------------------------------------------------------------------------
 
 
-def test_no_epsilon_lies_below_a_certified_lower_bound() -> None:
-    binary = replace(ITEMS, dimension=2, rounds=1)
-    lower = float(all_equal(KaryProfile(1.5, 2), N, delta=DELTA))
-    assert lower <= served("blanket", binary, epsilon0=1.5).epsilon
-    assert float(simple_lower(1, N, 1.0, delta=DELTA)) <= served("simple", ONE, epsilon0=1.0).epsilon
-    one = served("distributed check-in", VECTOR, epsilon=2.0)
-    std = one.parameters["noise_std"]
-    assert 0 < distributed_rounds_lower(N, 0.25, std, 2, delta=DELTA) <= one.epsilon
-    one = served("random participation", VECTOR, epsilon=2.0)
-    std = one.parameters["noise_std"]
-    assert 0 < aligned_rounds_lower(0.25, 1.0, 1, std, 1.0, 2, delta=DELTA) <= one.epsilon
-
-
 @pytest.mark.parametrize("epsilon0", [2.39, 0.531, 10.6])
 def test_local_budgets_that_add_are_rounded_up(epsilon0: float) -> None:
     """Three times the double is between two doubles, the nearest of which is below."""
     assert served("local", replace(ONE, rounds=3), epsilon0=epsilon0).epsilon > 3 * Fraction(epsilon0)
-
-
-@pytest.mark.parametrize("name", CENTRAL)
-@pytest.mark.parametrize("key", REQUESTS)
-def test_a_larger_epsilon_never_errs_more(name: str, key: str) -> None:
-    low, high = (served(name, REQUESTS[key], epsilon=budget) for budget in (0.5, 2.0))
-    assert low.epsilon <= 0.5 < high.epsilon <= 2.0
-    assert low.error >= high.error
-    assert low.messages >= 1
-    assert low.bits >= low.messages
-
-
-def test_of_several_local_budgets_the_largest_is_taken_that_keeps_the_central_one() -> None:
-    names = ("local", "blanket", "topk", "cloak, Pólya noise")
-    local, shuffled, refused, noisy = rows_within(VECTOR, 1.0, [0.5, 0.4, 1.5], names)
-    assert isinstance(local, Refusal)
-    assert local.reason.startswith("no local budget of 0.4, 0.5, 1.5 keeps epsilon 1")
-    assert shuffled == served("blanket", VECTOR, epsilon0=0.5)
-    assert served("blanket", VECTOR, epsilon0=1.5).epsilon > 1.0
-    assert (refused, noisy) == (row("topk", VECTOR, epsilon0=1.5), row("cloak, Pólya noise", VECTOR, 1.0))
-    with pytest.raises(DomainError, match="epsilon0"):
-        rows_within(VECTOR, 1.0, [])
 
 
 def test_only_budgets_of_one_adjacency_are_without_a_warning() -> None:

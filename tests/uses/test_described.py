@@ -15,7 +15,7 @@ from terminal import flamelib
 from flamebook.figures.together import trial
 from flamelib import KaryResponse, LaplaceNoise, Shuffled, bounds, cli
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.described import FIELDS, QUESTIONS, Unstated, answered
+from flamelib.uses.deployment_card import FIELDS, QUESTIONS, Unstated, answered
 
 SURVEY = {
     "mechanism": "kary", "epsilon0": 2, "n_buckets": 10, "n_users": "1e5", "rounds": 1, "delta": 1e-8,

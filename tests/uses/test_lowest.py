@@ -18,8 +18,8 @@ from flamelib import (
 )
 from flamelib.front.checkin import Summed
 from flamelib.uses.deployments import compared, row
-from flamelib.uses.lowest import bracketed, repeated_lower
-from flamelib.uses.requests import Request, Row
+from flamelib.uses.lower_bounds import bracketed, repeated_lower
+from flamelib.uses.workload import Request, Row
 
 N, DELTA = 300, 1e-5
 ITEMS = Request(N, dimension=4, rounds=2, delta=DELTA, task="histogram")

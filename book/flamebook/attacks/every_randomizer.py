@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Column = tuple[Fraction, ...]
 Array = NDArray[Any]  # of fractions, or of floats
 Whole = NDArray[np.int64]
 
@@ -101,11 +100,6 @@ def worst_randomizer(n_users: int, factor: Fraction, growth: Fraction, values: i
         if found.at_most == found.largest:
             return found
     return _bracket([gains.astype(float)[which] for gains, which in forms], points.astype(float), n_users, ROUNDING)
-
-
-def columns_of(values: int, factor: Fraction) -> list[Column]:
-    """The columns of 1 and ``factor``, each direction once."""
-    return [tuple(factor if one else Fraction(1) for one in held) for held in _sets(values)]
 
 
 def extreme_randomizers(values: int, factor: Fraction) -> list[tuple[Fraction, ...]]:

@@ -20,8 +20,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import binom, binomtest
 
+from flamelib.accounting.sampling.adaptive_gradients import MAX_GRADIENT_RATIO, Draws, draws_delta, subset_draws
 from flamelib.accounting.sampling.participation_round import ParticipationRound
-from flamelib.accounting.sampling.turned_gradients import SHARPEST, Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
@@ -177,7 +177,7 @@ def delta_of_term(setting: ParticipationRound, epsilon: float, count: int, angle
     Within a thousandth of the divergence; the sum of the other gradients has one place only.
     """
     # More noise is post-processing, and keeps the boxes small.
-    ratio, turn = min(setting.clip_norm / setting.noise_std, SHARPEST), math.radians(angle)
+    ratio, turn = min(setting.clip_norm / setting.noise_std, MAX_GRADIENT_RATIO), math.radians(angle)
     place = count * ratio * np.array([[math.cos(turn), math.sin(turn)]])
     draws = Draws(np.ones(1), place, np.array([ratio, 0.0]))
     return float(draws_delta(draws, setting.participation_rate, setting.record_rate, epsilon, add=False))
@@ -210,7 +210,7 @@ def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, flo
     setting = ParticipationRound(float(joins), float(drawn), size, float(10 ** rng.uniform(-0.5, 0.5)))
     epsilon = float(10 ** rng.uniform(-2.5, 0))
     bounds = np.array([setting.delta("outer", epsilon), setting.delta("add", epsilon)])
-    place = _gradients(rng, size, dimensions, full)
+    place = _clipped(rng.standard_normal((size, dimensions)) * rng.uniform(0.2, 1.5, (size, 1)), full)
     best = largest = _ratios(setting, epsilon, place, bounds)
     for _ in range(steps):
         moved = _clipped(place + 0.4 * rng.standard_normal(place.shape), full)
@@ -219,10 +219,6 @@ def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, flo
         if found.max() > best.max():
             place, best = moved, found
     return size, epsilon, float(largest[0]), float(largest[1])
-
-
-def _gradients(rng: np.random.Generator, size: int, dimensions: int, full: bool) -> Reals:
-    return _clipped(rng.standard_normal((size, dimensions)) * rng.uniform(0.2, 1.5, (size, 1)), full)
 
 
 def _clipped(gradients: Reals, full: bool) -> Reals:

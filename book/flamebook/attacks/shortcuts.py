@@ -19,7 +19,7 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Randomness, Release, Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 
-CONFIDENCE, RAREST = 0.95, 1e-4
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)

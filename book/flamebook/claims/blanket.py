@@ -9,6 +9,8 @@ closed form of the library.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,35 @@ def slope(
     values = [evaluate(compute, {**fixed, along: float(f"{x:.3g}")}, field) for x in points]
     axis = [scales[against](float(f"{x:.3g}")) for x in points]
     return factor * float(np.polyfit(axis, np.log(values), 1)[0])
+
+
+def named_over_one(epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> float:
+    """Divergence of all messages of randomized response, each with its sender, over that of the one that differs."""
+    table = kary_table(n_buckets, epsilon0)
+    others = [
+        reduce(np.multiply.outer, [table[x] for x in rest]) for rest in product(range(n_buckets), repeat=n_users - 1)
+    ]
+    pairs = [(table[x], table[y]) for x, y in permutations(range(n_buckets), 2)]
+    gained = math.exp(epsilon)
+    whole = max(np.maximum(np.multiply.outer(a - gained * b, rest), 0).sum() for a, b in pairs for rest in others)
+    return float(whole / max(np.maximum(a - gained * b, 0).sum() for a, b in pairs))
+
+
+def shuffled_over_counted(epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> float:
+    """Divergence of messages in uniformly random order over that of how often each occurs; the worst data set."""
+    table = kary_table(n_buckets, epsilon0)
+
+    def in_order(inputs: Sequence[int]) -> NDArray[np.float64]:
+        law = reduce(np.multiply.outer, [table[x] for x in inputs])
+        return np.asarray(np.mean([law.transpose(order) for order in permutations(range(n_users))], axis=0))
+
+    data = list(product(range(n_buckets), repeat=n_users - 1))
+    laws = {(x, *rest): in_order((x, *rest)) for x in range(n_buckets) for rest in data}
+    worst = max(
+        np.maximum(laws[x, *rest] - math.exp(epsilon) * laws[y, *rest], 0).sum()
+        for x, y in permutations(range(n_buckets), 2) for rest in data
+    )  # fmt: skip
+    return float(worst / shuffled_delta(table, n_users, epsilon))
 
 
 def ratio(over: str, under: str, inputs: dict[str, Any], randomizer: dict[str, Any] | None = None) -> float:
@@ -136,14 +167,11 @@ def count_bias(n_buckets: int, blanket_mass: float, values: Sequence[int]) -> fl
     return max(abs((m - noise) / (1 - blanket_mass) - list(values).count(y)) for y, m in enumerate(mean))
 
 
-def _worst_binary(n_users: int, epsilon0: float, epsilon: float) -> float:
-    return max(enumeration.binary_delta(n_users, epsilon0, epsilon, ones) for ones in range((n_users + 1) // 2))
-
-
 def theorem_delta(n_users: int, epsilon: float, delta: float) -> float:
     """Exact delta at ``epsilon`` of binary response with the blanket mass that Theorem 3.1 asks for."""
     mass = closed_form.histogram_blanket_mass(n_users, 2, epsilon, delta)
-    return _worst_binary(n_users, math.log(2 / mass - 1), epsilon)
+    budget, most = math.log(2 / mass - 1), (n_users + 1) // 2
+    return max(enumeration.binary_delta(n_users, budget, epsilon, ones) for ones in range(most))
 
 
 def smallest_population(n_buckets: int, epsilon: float, delta: float) -> int:
@@ -198,13 +226,8 @@ def kary_truth(n_buckets: int, n_users: int, epsilon0: float, epsilon: float) ->
 
 def bound_over_truth(bound: str, n_buckets: int, n_users: int, epsilon0: float, epsilon: float) -> float:
     """A registered k-ary bound on delta divided by the exact delta; at least 1 for a valid bound."""
-    inputs: dict[str, Any] = {
-        "n_buckets": n_buckets,
-        "n_users": n_users,
-        "epsilon0": epsilon0,
-        "epsilon": epsilon,
-    }
-    return evaluate(bound, {"randomizer": "kary", **inputs}) / kary_truth(**inputs)
+    inputs = {"randomizer": "kary", "n_buckets": n_buckets, "n_users": n_users, "epsilon0": epsilon0}
+    return evaluate(bound, inputs | {"epsilon": epsilon}) / kary_truth(n_buckets, n_users, epsilon0, epsilon)
 
 
 def binary_all_equal(n_users: int, epsilon0: float, epsilon: float) -> float:

@@ -20,14 +20,16 @@ from scipy.stats import binom, norm
 
 from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.claims.blanket import evaluate
-from flamebook.recordings.checkin import recorded
+from flamebook.experiments.runs import Learning
+from flamelib.accounting.checkin.approximate import gaussian_vector_rounds
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
+from flamelib.accounting.checkin.distributed_noise import distributed_rounds, distributed_rounds_lower, effective_rate
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
 from flamelib.accounting.checkin.shuffled import shuffled_rounds, shuffled_rounds_lower
-from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower, effective_rate
 from flamelib.accounting.checkin.theorems import shuffled_renyi, split_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
+from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import ClonedProfile, KaryProfile
@@ -331,6 +333,11 @@ def distributed_epsilon(scheme: str, *, delta: float, **setting: Any) -> float:
             return distributed_rounds(*given, rounds, delta=delta)
 
 
+def vectors_epsilon(epsilon0: float, local_delta: float, **setting: Any) -> float:
+    """Certified epsilon of shuffled vectors with the Gaussian noise of an approximate local budget."""
+    return gaussian_vector_rounds(analytic_noise_std(2.0, epsilon0, local_delta), **setting)
+
+
 def _composed(divergence: Callable[[int], float], rounds: int, delta: float, orders: Sequence[int]) -> float:
     """Epsilon after all rounds from divergences of one round, at the best of some orders."""
     return renyi_to_epsilon(lambda order: rounds * divergence(int(order)), delta, orders)
@@ -400,12 +407,17 @@ def kov_over_drv(epsilon: float, times: int, slack_delta: float) -> float:
     return newer / older
 
 
-def in_order(experiment: str, schemes: Sequence[str], model: str) -> bool:
-    """Whether each scheme is ahead of the next one in the ``large`` or the ``small`` experiment."""
-    runs = recorded(experiment, model)
+def in_order(crowd: str, schemes: Sequence[str]) -> bool:
+    """Whether each scheme is ahead of the next one in the ``large`` or the ``small`` crowd."""
+    runs = _runs(crowd)
     return all(runs.ahead(one, other) for one, other in pairwise(schemes))
 
 
-def final(experiment: str, scheme: str, model: str) -> float:
+def final(crowd: str, scheme: str) -> float:
     """Mean accuracy of the last models on the test images, in percent."""
-    return float(recorded(experiment, model).final(scheme).mean())
+    return float(_runs(crowd).final(scheme).mean())
+
+
+def _runs(crowd: str) -> Learning:
+    """The run of the notebook at the paper's sizes."""
+    return Learning.recorded("checkin_learning", f"checkin-{crowd}.csv")

@@ -8,14 +8,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
+from operator import ne
 
 import numpy as np
 from scipy.special import gammaln
 
 from flamebook.claims.blanket import evaluate
-from flamelib.accounting.splitting.crowds import least_messages
-from flamelib.accounting.splitting.plans import Plan, plans
-from flamelib.accounting.splitting.swaps import least_messages_behind
+from flamebook.claims.truth import compositions
+from flamelib.accounting.splitting.n_user_bounds import least_messages
+from flamelib.accounting.splitting.pairwise_swaps import least_messages_behind
+from flamelib.accounting.splitting.parameter_search import Plan, plans
 
 Counts = tuple[int, ...]
 Law = dict[Counts, float]
@@ -37,18 +39,10 @@ def shuffled_law(modulus: int, n_messages: int, values: Sequence[int]) -> Law:
 
 
 def _user_law(modulus: int, n_messages: int, value: int) -> Iterator[tuple[Counts, float]]:
-    for counts in _compositions(n_messages, modulus):
+    for counts in compositions(n_messages, modulus):
         if sum(y * c for y, c in enumerate(counts)) % modulus == value:
             orders = math.factorial(n_messages) // math.prod(map(math.factorial, counts))
             yield counts, orders / modulus ** (n_messages - 1)
-
-
-def _compositions(total: int, parts: int) -> Iterator[Counts]:
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        yield from ((first, *rest) for rest in _compositions(total - first, parts - 1))
 
 
 def distance(first: Mapping[Counts, float], second: Mapping[Counts, float], epsilon: float = 0.0) -> float:
@@ -113,14 +107,10 @@ def longest_chain(n_users: int, scale: int) -> int:
 def _swaps_from(start: Counts, sets: Sequence[Counts]) -> dict[Counts, int]:
     reached, edge = {start: 0}, [start]
     while edge:
-        edge = [s for s in sets if s not in reached and any(_differ(s, other) == 2 for other in edge)]
+        edge = [s for s in sets if s not in reached and any(sum(map(ne, s, other)) == 2 for other in edge)]
         step = max(reached.values()) + 1
         reached |= dict.fromkeys(edge, step)
     return reached
-
-
-def _differ(first: Counts, second: Counts) -> int:
-    return sum(a != b for a, b in zip(first, second, strict=True))
 
 
 # --- subsets ---------------------------------------------------------------------------------------------------------
@@ -348,17 +338,13 @@ def variance_over(compute: str, modulus: int, decay: float, field: str | None = 
 
 def shift_over_power(modulus: int, decay: float) -> float:
     """Largest ratio of two probabilities a shift apart, over the power of the decay that Lemma 7 gives."""
-    law = powers(modulus, decay)
-    return max(law[_centred(j + t, modulus)] / law[j] * decay ** abs(t) for j, t in product(law, law))
+    law, half = powers(modulus, decay), modulus // 2
+    return max(law[(j + t + half) % modulus - half] / law[j] * decay ** abs(t) for j, t in product(law, law))
 
 
 def squares_over_closed(decay: float, terms: int) -> float:
     """The series of Lemma 9, cut, over its closed form."""
     return math.fsum(j * j * decay**j for j in range(1, terms)) / (decay * (1 + decay) / (1 - decay) ** 3)
-
-
-def _centred(j: int, modulus: int) -> int:
-    return (j + modulus // 2) % modulus - modulus // 2
 
 
 def polya_less_laplace(n_users: int, decay: float, reach: int) -> float:

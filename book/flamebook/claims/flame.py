@@ -4,9 +4,9 @@ Accounting: the truth is enumerated (binary response repeated, a sample drawn in
 many).  Definitions and algorithms: outcomes and index sets are enumerated, the latter in exact fractions; what concerns
 the parties runs their functions.
 
-Accuracy is judged by the recorded training runs (``data/results``), never by a fresh one.  A printed gap comes from a
-single run.  It is compared with the mean of ours; the tolerance of its row is half the width of the interval that would
-hold one more of our runs with 95 %, which a test recomputes from the same runs.
+Accuracy is judged by the notebook's run at full size (``data/results``), never by a fresh one.  A printed gap comes
+from a single run.  It is compared with the mean of ours; the tolerance of its row is half the width of the interval
+that would hold one more of our runs with 95 %, which a test recomputes from the same runs.
 """
 
 import math
@@ -16,16 +16,16 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from flamebook.claims import truth
 from flamebook.claims.accuracy import summation_bias
 from flamebook.claims.blanket import evaluate
-from flamebook.experiments.flame import GAPS
 from flamebook.experiments.runs import Gap
-from flamebook.recordings.flame import recorded_runs, recorded_sweep
+from flamebook.places import RESULTS
 from flamelib.accounting.composition.closed_form import least_epsilon
-from flamelib.accounting.coordinates import counting, printed
+from flamelib.accounting.coordinates import counting, paper_bounds
 from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
@@ -104,7 +104,7 @@ def sampled_theorem(
 ) -> float:
     """Epsilon of Theorem 2; or Lemma 4 applied to the certified blanket divergence of the sampled users."""
     if not certified:
-        return printed.sampled_kary(n_users, n_buckets, epsilon0, sampling_rate, delta).epsilon
+        return paper_bounds.sampled_kary(n_users, n_buckets, epsilon0, sampling_rate, delta).epsilon
     users = math.floor(n_users * sampling_rate + 1e-9)
     inner = numerical.blanket_divergence(KaryProfile(epsilon0, n_buckets), users, delta=delta / sampling_rate)
     return sampled_epsilon(inner, sampling_rate)
@@ -176,7 +176,7 @@ def own_numbers_lower(dimension: int, kept: int, padded: int, epsilon0: float, d
     """
     other = 1 / (1 + math.exp(epsilon0))
     count = counting.Count(dimension * padded - kept, kept, 1 - other, other)
-    return float(count.epsilon(printed.double_vector(kept, 1.0, delta).delta))
+    return float(count.epsilon(paper_bounds.double_vector(kept, 1.0, delta).delta))
 
 
 def double_route(
@@ -199,7 +199,7 @@ def double_route(
 
 def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     """Local over central epsilon of SS-Simple with k-ary response, by Lemma 1 and Theorem 1."""
-    return printed.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
+    return paper_bounds.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
 
 
 def double_ratio(
@@ -207,9 +207,9 @@ def double_ratio(
 ) -> float:
     """The same of SS-Double, by Theorems 3 and 4; ``hidden`` counts all coordinates, each with the gain of sampling."""
     if not hidden:
-        return printed.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
+        return paper_bounds.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
     each = delta / (dimension + 1)
-    one = printed.padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
+    one = paper_bounds.padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
     return kept * epsilon0 / least_epsilon(one, dimension, each)
 
 
@@ -247,7 +247,7 @@ def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: fl
     """Slope in d of a certified lower bound for SS-Simple over what Corollary 2 puts into its O; 0 if it is right."""
     points = [int(d) for d in np.geomspace(start, stop, 3)]
     lower = [float(counting.simple_lower(d, n_users, epsilon0, delta=delta)) for d in points]
-    rates = [printed.simple_rate(epsilon0, d, n_users, delta) for d in points]
+    rates = [paper_bounds.simple_rate(epsilon0, d, n_users, delta) for d in points]
     return float(np.polyfit(np.log(points), np.log(np.divide(lower, rates)), 1)[0])
 
 
@@ -322,10 +322,10 @@ def deviation_slope(along: str, start: float, stop: float, fixed: dict[str, floa
         given: dict[str, Any] = fixed | ({"delta": math.exp(-point)} if along == "tail" else {along: float(point)})
         padded, target = int(given["padded"]), (given["epsilon"], given["delta"])
         if share == 1:
-            values.append(printed.mean_deviation(padded, 1, *target))
+            values.append(paper_bounds.mean_deviation(padded, 1, *target))
             continue
         plan, sampled = summation_plan(padded, *target), int(share * padded)
-        values.append(printed.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
+        values.append(paper_bounds.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
     return float(np.polyfit(np.log(points), np.log(values), 1)[0])
 
 
@@ -527,44 +527,67 @@ def top_after_mapping_agrees(update: list[float], kept: int, clip_norm: float) -
     return bool((largest(before, kept) == largest(mapped, kept)).all())
 
 
+# --- accuracy ----------------------------------------------------------------------------------------------------
+
 DEVIATIONS = 2.0
+GAPS = {  # method ahead, method behind
+    "claim-4.07": ("double", "simple"),
+    "claim-55.5": ("topk", "double"),
+    "claim-33.94": ("topk", "dp:claimed"),
+    "claim-60.7": ("topk", "ldp:Gaussian"),
+    "claim-1.48": ("np", "topk:dense"),
+}
+_RUNS = {"fresh": "flame-accuracy.csv", "repeated": "flame-repeated.csv"}
+_SWEEPS = {
+    "epsilon0": "flame-local-budget.csv",
+    "padded": "flame-padding.csv",
+    "sampling_rate": "flame-sampling.csv",
+    "server_step": "flame-steps.csv",
+}
 
 
-def recorded_gap(claim: str, noise: str, dataset: str = "mnist") -> Gap:
+def _finals(file: str, *axis: str) -> pd.DataFrame:
+    """Accuracy of the last models, in percent: a row a run, a column a method, or a method and a value of a sweep."""
+    runs = pd.read_csv(RESULTS / "flame_learning" / file)
+    last = runs[runs["round"] == runs["round"].max()]
+    return 100 * last.pivot(index="run", columns=["method", *axis], values="accuracy")
+
+
+def recorded_gap(claim: str, noise: str) -> Gap:
     """A printed gap as we measured it, with ``fresh`` or with ``repeated`` noise."""
-    ahead, behind, _ = GAPS[claim]
-    return recorded_runs(dataset, noise).gap(ahead, behind)
+    finals, (ahead, behind) = _finals(_RUNS[noise]), GAPS[claim]
+    return Gap.of((finals[ahead] - finals[behind]).to_numpy())
 
 
-def gap(claim: str, noise: str, dataset: str = "mnist") -> float:
+def gap(claim: str, noise: str) -> float:
     """Mean of the differences in final accuracy, in percentage points."""
-    return recorded_gap(claim, noise, dataset).mean
+    return recorded_gap(claim, noise).mean
 
 
-def in_order(methods: Sequence[str], noise: str = "fresh", dataset: str = "mnist") -> bool:
-    """Whether each method is ahead of the one before, by two standard deviations of the difference."""
-    runs = recorded_runs(dataset, noise)
-    gaps = [runs.gap(ahead, behind) for behind, ahead in pairwise(methods)]
-    return all(one.mean > DEVIATIONS * one.spread for one in gaps)
+def in_order(methods: Sequence[str]) -> bool:
+    """Whether each method is ahead of the one before, by two standard deviations of the difference; noise is fresh."""
+    finals = _finals(_RUNS["fresh"])
+    gaps = [finals[ahead] - finals[behind] for behind, ahead in pairwise(methods)]
+    return all(one.mean() > DEVIATIONS * one.std() for one in gaps)
 
 
-def final(method: str, noise: str = "fresh", dataset: str = "mnist") -> float:
-    """Mean accuracy of the last models on the users' own test images, in percent."""
-    return float(recorded_runs(dataset, noise).final(method).mean())
+def final(method: str) -> float:
+    """Mean accuracy of the last models on the users' own test images, in percent; noise is fresh."""
+    return float(_finals(_RUNS["fresh"])[method].mean())
 
 
 def best(experiment: str, method: str) -> float:
-    """The value of a recorded sweep at which a method is most accurate on average."""
-    return recorded_sweep(experiment).best(method)
+    """The value of a sweep at which a method is most accurate on average."""
+    return float(_finals(_SWEEPS[experiment], experiment)[method].mean().idxmax())
 
 
 def rises(experiment: str, method: str, downwards: bool = False) -> bool:
-    """Whether mean accuracy rises (or falls) from each value of a recorded sweep to the next."""
-    steps = np.diff(recorded_sweep(experiment).mean(method))
+    """Whether mean accuracy rises (or falls) from each value of a sweep to the next."""
+    steps = np.diff(_finals(_SWEEPS[experiment], experiment)[method].mean())
     return bool((steps < 0).all() if downwards else (steps > 0).all())
 
 
 def step_gain(method: str, over: str) -> float:
-    """Accuracy of one estimate over another's, in points, both without noise and at the longest recorded step."""
-    sweep = recorded_sweep("server_step")
-    return float((sweep.finals[method] - sweep.finals[over])[:, -1].mean())
+    """Accuracy of one estimate over another's, in points, both without noise and at the longest step tried."""
+    finals = _finals(_SWEEPS["server_step"], "server_step")
+    return float((finals[method] - finals[over]).iloc[:, -1].mean())

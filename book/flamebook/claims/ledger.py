@@ -139,16 +139,6 @@ def contents(folder: Path = CLAIMS) -> dict[str, dict[str, Any]]:
     return found
 
 
-def verdicts(file: str) -> dict[str, str]:
-    """The recorded verdict of every row of one file of the ledger, by the row's id; nothing is judged.
-
-    >>> verdicts("cloak.yml")["cloak:lemma-1/pairwise"]
-    'refuted'
-    """
-    content = yaml.load((CLAIMS / file).read_text(encoding="utf-8"), Loader=LOADER)
-    return {f"{group['item']}/{row['id']}": row["verdict"] for group in content["claims"] for row in group["rows"]}
-
-
 def _claim(group: Mapping[str, Any], row: Mapping[str, Any]) -> Claim:
     """A row takes what it does not say (kind, where, page, test) from its group."""
     item = group["item"]

@@ -3,9 +3,9 @@
 Truth is enumerated for laws on few outcomes, integrated from densities as they are defined, or bounded from below by
 boxes; no formula of the theorem is on that side.
 
-Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two schemes share their random
-numbers, so an order is one of paired differences: one scheme counts as ahead of another if the 95 % confidence interval
-of the mean difference is above zero.
+Learning is judged by the notebook's run at the paper's sizes (``data/results``), never by fresh ones.  Runs of two
+schemes share their random numbers, so an order is one of paired differences: one scheme counts as ahead of another if
+the 95 % confidence interval of the mean difference is above zero.
 """
 
 import functools
@@ -22,14 +22,15 @@ from scipy.stats import binom, norm
 from flamebook.attacks.participation import EqualGradients, delta_of_term, grow_gram_matrices, search_gradients
 from flamebook.claims.blanket import evaluate
 from flamebook.experiments.runs import Learning
-from flamebook.recordings.participation import recorded
+from flamelib.accounting.sampling.adaptive_gradients import draws_delta, equal_draws
 from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
 
 Density = Callable[[float], float]
+
+_FILES = {"exp-6.1": "participation-small.csv", "exp-6.2": "participation-large.csv"}
 
 # --- definitions and tools -------------------------------------------------------------------------------------------
 
@@ -359,27 +360,27 @@ def one_of_many(scheme: str, epsilon: float, **setting: Any) -> float:
     return participation_rounds(scheme, **one.as_parameters(), rounds=1, epsilon=epsilon) / one.delta(scheme, epsilon)
 
 
-def in_order(experiment: str, schemes: Sequence[str], model: str) -> bool:
+def in_order(experiment: str, schemes: Sequence[str]) -> bool:
     """Whether each scheme is ahead of the next one."""
-    runs = _runs(experiment, model)
+    runs = _runs(experiment)
     return all(runs.ahead(one, other) for one, other in pairwise(schemes))
 
 
-def gap(experiment: str, one: str, other: str, model: str) -> float:
+def gap(experiment: str, one: str, other: str) -> float:
     """Mean of the differences in final accuracy, in percentage points."""
-    return _runs(experiment, model).gap(one, other).mean
+    return _runs(experiment).gap(one, other).mean
 
 
-def final(experiment: str, scheme: str, model: str) -> float:
+def final(experiment: str, scheme: str) -> float:
     """Mean accuracy of the last models on the test images, in percent."""
-    return float(_runs(experiment, model).final(scheme).mean())
+    return float(_runs(experiment).final(scheme).mean())
 
 
-def trained_noise_ratio(scheme: str, model: str) -> float:
+def trained_noise_ratio(scheme: str) -> float:
     """Noise that a scheme needed in Experiment 6.2 over what it needed in Experiment 6.1."""
-    return _runs("exp-6.2", model).noise[scheme] / _runs("exp-6.1", model).noise[scheme]
+    return _runs("exp-6.2").noise[scheme] / _runs("exp-6.1").noise[scheme]
 
 
-def _runs(experiment: str, model: str) -> Learning:
-    """Recorded runs of an experiment by its name in the ledger: ``exp-6.1``."""
-    return recorded(experiment.removeprefix("exp-"), model)
+def _runs(experiment: str) -> Learning:
+    """The run of the notebook at the paper's sizes, of an experiment by its name in the ledger."""
+    return Learning.recorded("participation_learning", _FILES[experiment])

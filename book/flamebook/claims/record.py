@@ -4,24 +4,19 @@ A test compares verdict and value of every row with the record, so that none cha
 records anew, and it shows row by row.  The record also holds the propositions whose functions a row enters.
 """
 
-import csv
 import math
-from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from flamebook.claims import ledger, proofs
-from flamebook.claims.ledger import Judged, Value, shown
-from flamebook.places import RESULTS, ROOT
+from flamebook.claims.ledger import Value, shown
+from flamebook.places import ROOT
 from flamebook.runs import inputs
-from flamebook.runs.editions import Moved
 from flamebook.runs.record import Part, Recording
+from flamebook.runs.recorded import rows
 from flamelib.core.statements import DOCUMENTS, homes
 
-RECORDED = RESULTS / "ledger.csv"
-TOLERANCE = 1e-6
-NOTHING = 1e-12
+TABLE = "ledger.csv"
 
 
 def parts() -> dict[str, Part]:
@@ -37,16 +32,14 @@ def _judged(document: str) -> dict[str, Any]:
     return {"rows": [(row.claim.id, row.verdict, shown(row.value), "; ".join(labels)) for row, labels in traced]}
 
 
-def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:
+def recorded() -> dict[str, tuple[str, Value | None]]:
     """Verdict and value of each row when it was recorded."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return {row["id"]: (row["verdict"], _value(row["value"])) for row in csv.DictReader(file)}
+    return {row["id"]: (row["verdict"], _value(row["value"])) for row in rows(TABLE)}
 
 
-def rests(path: Path = RECORDED) -> dict[str, list[str]]:
+def rests() -> dict[str, list[str]]:
     """The propositions that each row enters, as they were recorded."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return {row["id"]: row["proofs"].split("; ") if row["proofs"] else [] for row in csv.DictReader(file)}
+    return {row["id"]: row["proofs"].split("; ") if row["proofs"] else [] for row in rows(TABLE)}
 
 
 def _value(text: str) -> Value | None:
@@ -57,29 +50,4 @@ def _value(text: str) -> Value | None:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def moved(judged: Iterable[Judged], path: Path = RECORDED) -> list[str]:
-    """What differs from the record, a line for each: rows that are new or gone, verdicts, values beyond rounding."""
-    before = recorded(path)
-    after = {row.claim.id: (row.verdict, row.value) for row in judged}
-    gone = [str(Moved(name, before[name][0], None)) for name in before.keys() - after.keys()]
-    return sorted(gone) + [line for name, now in after.items() for line in _moved(name, before.get(name), now)]
-
-
-def _moved(name: str, before: tuple[str, Value | None] | None, now: tuple[str, Value | None]) -> list[str]:
-    if before is None:
-        return [str(Moved(name, None, now[0]))]
-    verdict = [str(Moved(f"{name} verdict", before[0], now[0]))] if before[0] != now[0] else []
-    value = [] if _close(before[1], now[1]) else [str(Moved(f"{name} value", shown(before[1]), shown(now[1])))]
-    return verdict + value
-
-
-def _close(one: Value | None, other: Value | None) -> bool:
-    if any(value is None or isinstance(value, bool) for value in (one, other)):
-        return one is other
-    pairs = [value if isinstance(value, list) else [value] for value in (one, other)]
-    return len(pairs[0]) == len(pairs[1]) and all(
-        math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=NOTHING) for a, b in zip(*pairs, strict=True)
-    )
-
-
-RECORDING = Recording(RECORDED.name, parts, ("id", "verdict", "value", "proofs"))
+RECORDING = Recording(TABLE, parts, ("id", "verdict", "value", "proofs"))

@@ -22,51 +22,29 @@ class Theme:
     hues: dict[str, str]
 
 
-LIGHT = Theme(
-    name="light",
-    page="#ffffff",
-    ink="#1f2328",
-    faint="#d4d9de",
-    hues={
-        "blue": "#0067a5",
-        "vermillion": "#b94a00",
-        "green": "#00734f",
-        "purple": "#a2447e",
-        "sky": "#2b7a99",
-        "ochre": "#8a6100",
-        "grey": "#5b6570",
-        "black": "#111418",
-    },
-)
-DARK = Theme(
-    name="dark",
-    page="#14181e",
-    ink="#e2e6ea",
-    faint="#3a424c",
-    hues={
-        "blue": "#6fb7ff",
-        "vermillion": "#ff9a5c",
-        "green": "#4fd6a6",
-        "purple": "#f09ccb",
-        "sky": "#8fd3f5",
-        "ochre": "#f2c14e",
-        "grey": "#a7b0ba",
-        "black": "#f5f7fa",
-    },
-)
+# Of a light page and of a dark one.
+HUES = {
+    "blue": ("#0067a5", "#6fb7ff"),
+    "vermillion": ("#b94a00", "#ff9a5c"),
+    "green": ("#00734f", "#4fd6a6"),
+    "purple": ("#a2447e", "#f09ccb"),
+    "sky": ("#2b7a99", "#8fd3f5"),
+    "ochre": ("#8a6100", "#f2c14e"),
+    "grey": ("#5b6570", "#a7b0ba"),
+    "black": ("#111418", "#f5f7fa"),
+}
+LIGHT = Theme("light", "#ffffff", "#1f2328", "#d4d9de", {name: light for name, (light, _) in HUES.items()})
+DARK = Theme("dark", "#14181e", "#e2e6ea", "#3a424c", {name: dark for name, (_, dark) in HUES.items()})
 
 # Matplotlib's settings for a light page; the salt fixes the ids inside an SVG.
 SETTINGS: Any = {
-    "axes.edgecolor": LIGHT.ink,
-    "axes.facecolor": "none",
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), LIGHT.ink),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top"), False),
     "axes.grid": True,
-    "axes.labelcolor": LIGHT.ink,
     "axes.labelsize": 12,
     "axes.prop_cycle": cycler(color=list(LIGHT.hues.values())),
-    "axes.spines.right": False,
-    "axes.spines.top": False,
     "axes.titlesize": 12,
-    "figure.facecolor": "none",
     "font.family": "DejaVu Sans",
     "font.size": 11.5,
     "grid.color": LIGHT.faint,
@@ -76,10 +54,6 @@ SETTINGS: Any = {
     "legend.frameon": False,
     "legend.handlelength": 2.6,
     "lines.linewidth": 2.0,
-    "savefig.facecolor": "none",
     "svg.fonttype": "path",
     "svg.hashsalt": "page",
-    "text.color": LIGHT.ink,
-    "xtick.color": LIGHT.ink,
-    "ytick.color": LIGHT.ink,
 }

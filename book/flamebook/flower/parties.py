@@ -24,7 +24,7 @@ from nacl.public import PrivateKey
 from flamebook.flower.legs import Arrays, lock, unlock
 from flamelib import AnyRandomizer, Checkin, Cloak, FlameDouble, Guarantee, LaplaceNoise, Shuffled, account
 from flamelib.accounting.noise.skellam import rounded_norm, vector_epsilon
-from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.n_user_bounds import least_messages
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn, weakest
 from flamelib.core.vocabulary import DomainError, check

@@ -50,7 +50,9 @@ def server(settings: Settings | None = None, result: Path | None = None) -> Serv
 def run(grid: Grid, settings: Settings) -> dict[str, Any]:
     """Run all rounds that the budget pays for: the summed accuracies of all models, the models, bytes of each leg."""
     nodes = _nodes(grid, settings)
-    model = settings.model.initial(np.random.default_rng(_first(settings.seed)))
+    # The first child of the seed draws it, as in the book's loop.
+    first = np.random.SeedSequence(settings.seed, spawn_key=(0,)) if settings.seed >= 0 else np.random.SeedSequence()
+    model = settings.model.initial(np.random.default_rng(first))
     models, accuracy, sizes, paid = [model], list[float](), dict[str, int](), settings.paid
     for number in range(paid):
         (*estimate, right), sizes = _sum(grid, settings, nodes, ROUND, number, model)
@@ -60,11 +62,6 @@ def run(grid: Grid, settings: Settings) -> dict[str, Any]:
     if paid:
         accuracy.append(float(_sum(grid, settings, nodes, TALLY, paid, model)[0][0]))
     return {"accuracy": accuracy, "models": [one.tolist() for one in models], "bytes": sizes}
-
-
-def _first(seed: int) -> np.random.SeedSequence:
-    """What draws the initial model: the first child of the seed, as in the book's loop."""
-    return np.random.SeedSequence(seed, spawn_key=(0,)) if seed >= 0 else np.random.SeedSequence()
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,13 @@ from collections.abc import Sequence
 GROUP = 10  # most runs in one job: a job that is cancelled, or runs out of time, takes few with it
 FIRST_LOOK = 5  # seconds; the plugin's own 40 are longer than most notebooks take
 KILLED = "killed"  # by a scheduler without control groups that watches memory itself, and gives no reason
-_STATES = {
-    "CANCELLED": "cancelled",
-    "PREEMPTED": "cancelled",
-    "REVOKED": "cancelled",
-    "TIMEOUT": "out of time",
-    "DEADLINE": "out of time",
-    "OUT_OF_MEMORY": "out of memory",
-    "NODE_FAIL": "node failed",
-    "BOOT_FAIL": "node failed",
+_ENDS = {
+    "cancelled": "CANCELLED PREEMPTED REVOKED",
+    "out of time": "TIMEOUT DEADLINE",
+    "out of memory": "OUT_OF_MEMORY",
+    "node failed": "NODE_FAIL BOOT_FAIL",
 }
+_STATES = {state: words for words, states in _ENDS.items() for state in states.split()}
 _BLOCK = re.compile(r"^\[", re.MULTILINE)  # an event begins with its time, and those inside another are indented
 _JOB = re.compile(r"slurm_logs/\S*?(\d+)\.log \(check")
 _RUN = re.compile(r"([^/\s]+)/receipt\.json")
@@ -94,4 +91,4 @@ def status(fault: str) -> str:
     ('out of time', 'failed')
     """
     word, colon, _ = fault.partition(":")
-    return word if colon and word in {KILLED, *_STATES.values()} else "failed"
+    return word if colon and word in {KILLED, *_ENDS} else "failed"

@@ -20,76 +20,38 @@ from typing import Any
 
 from flamelib.core.vocabulary import Domain, DomainError
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.Not: operator.not_,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.In: lambda one, others: one in others,
-    ast.NotIn: lambda one, others: one not in others,
+# Of a sign: what it computes, how a page is told of it, and how a sentence says it.
+_SIGNS: dict[type[ast.AST], tuple[Callable[..., Any], str, str]] = {
+    ast.Add: (operator.add, "+", ""),
+    ast.Sub: (operator.sub, "-", ""),
+    ast.Mult: (operator.mul, "*", ""),
+    ast.Div: (operator.truediv, "/", ""),
+    ast.FloorDiv: (operator.floordiv, "//", ""),
+    ast.Mod: (operator.mod, "%", ""),
+    ast.Pow: (operator.pow, "**", ""),
+    ast.USub: (operator.neg, "neg", ""),
+    ast.Not: (operator.not_, "not", ""),
+    ast.Lt: (operator.lt, "<", "below"),
+    ast.LtE: (operator.le, "<=", "at most"),
+    ast.Gt: (operator.gt, ">", "above"),
+    ast.GtE: (operator.ge, ">=", "at least"),
+    ast.Eq: (operator.eq, "==", ""),
+    ast.NotEq: (operator.ne, "!=", "other than"),
+    ast.In: (lambda one, others: one in others, "in", "one of"),
+    ast.NotIn: (lambda one, others: one not in others, "not in", "none of"),
 }
-_BUILT_IN: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "len": len,
-    "max": max,
-    "min": min,
-    "round": round,
-    "sum": sum,
-}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ceil": math.ceil,
-    "exp": math.exp,
-    "expm1": math.expm1,
-    "floor": math.floor,
-    "log": math.log,
-    "log1p": math.log1p,
-    "log2": math.log2,
-    "sqrt": math.sqrt,
-    **_BUILT_IN,
+_BUILT_IN: dict[str, Callable[..., Any]] = {one.__name__: one for one in (abs, len, max, min, round, sum)}
+_FUNCTIONS: dict[str, Callable[..., Any]] = _BUILT_IN | {
+    name: getattr(math, name) for name in ("ceil", "exp", "expm1", "floor", "log", "log1p", "log2", "sqrt")
 }
 _PARTS = (
     *(ast.Constant, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.BinOp, ast.UnaryOp),
     *(ast.Call, ast.Tuple, ast.List, ast.Subscript),
 )
-_WORDS: dict[type[ast.AST], str] = {
-    ast.Lt: "below",
-    ast.LtE: "at most",
-    ast.Gt: "above",
-    ast.GtE: "at least",
-    ast.Eq: "",
-    ast.NotEq: "other than",
-    ast.In: "one of",
-    ast.NotIn: "none of",
-}
-_NEGATED: dict[type[ast.AST], type[ast.cmpop]] = {
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_MIRRORED: dict[type[ast.AST], type[ast.cmpop]] = {
-    ast.Lt: ast.Gt,
-    ast.LtE: ast.GtE,
-    ast.Gt: ast.Lt,
-    ast.GtE: ast.LtE,
-    ast.Eq: ast.Eq,
-    ast.NotEq: ast.NotEq,
-}
+_PAIRS = ((ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn))
+_NEGATED: dict[type[ast.AST], type[ast.cmpop]] = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}}
+_MIRRORED: dict[type[ast.AST], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+_MIRRORED |= {ast.Eq: ast.Eq, ast.NotEq: ast.NotEq}
 _OF_A_LIST = {
     "len": "the number of entries of",
     "min": "the smallest entry of",
@@ -130,11 +92,7 @@ class Condition:
 
     def sentence(self, values: Mapping[str, Any]) -> str:
         """What must hold, and what was given."""
-        told = [*_rule(self.tree), ", got ", *_given(self.tree)]
-        try:
-            return _told(told, values)
-        except (ArithmeticError, ValueError):
-            return _told(_without_limits(told), values)
+        return _told([*_rule(self.tree), ", got ", *_given(self.tree)], values)
 
     @property
     def rule(self) -> str:
@@ -143,24 +101,25 @@ class Condition:
         >>> read("a.ipynb", "max(kept, 2) * rounds <= n_users  # rounds = 1", ["kept", "rounds", "n_users"])[0].rule
         'max(kept, 2) * rounds must be at most n_users'
         """
-        return _told(_without_limits(_rule(self.tree)), {})
+        return "".join(part for part in _rule(self.tree) if isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """In a sentence: the value of an expression, after ``before``; a limit may be left out."""
+    """In a sentence: the value of an expression, after ``before``; left out where it has none."""
 
     tree: ast.expr
     before: str = ""
-    limit: bool = False
 
 
 def _told(parts: list[str | _Value], values: Mapping[str, Any]) -> str:
-    return "".join(one if isinstance(one, str) else one.before + _text(_value(one.tree, values)) for one in parts)
-
-
-def _without_limits(parts: list[str | _Value]) -> list[str | _Value]:
-    return [one for one in parts if isinstance(one, str) or not one.limit]
+    said = ""
+    for one in parts:
+        try:
+            said += one if isinstance(one, str) else one.before + _text(_value(one.tree, values))
+        except (ArithmeticError, ValueError):
+            continue
+    return said
 
 
 def _rule(tree: ast.expr) -> list[str | _Value]:
@@ -180,7 +139,7 @@ def _rule(tree: ast.expr) -> list[str | _Value]:
             clauses = [(sign, right), *((sign, right) for _, sign, right in more)]
             said = list[str | _Value]([f"{_subject(left)} must be"])
             for number, (sign, limit) in enumerate(clauses):
-                said += [" and" * (number > 0), f" {_WORDS[type(sign)]}".rstrip(), " ", *_limit(limit)]
+                said += [" and" * (number > 0), f" {_SIGNS[type(sign)][2]}".rstrip(), " ", *_limit(limit)]
             return said
     return [f"{ast.unparse(tree)} must hold"]
 
@@ -203,7 +162,7 @@ def _subject(tree: ast.expr) -> str:
 def _limit(tree: ast.expr) -> list[str | _Value]:
     if isinstance(tree, ast.List | ast.Tuple):
         return [", ".join(_text(_value(one, {})) for one in tree.elts)]
-    return [_Value(tree)] if not _names(tree) else [ast.unparse(tree), _Value(tree, " = ", limit=True)]
+    return [ast.unparse(tree), _Value(tree, " = ")] if _names(tree) else [_text(_value(tree, {}))]
 
 
 def _given(tree: ast.expr) -> list[str | _Value]:
@@ -247,7 +206,7 @@ def entries(name: str, conditions: Iterable[Condition]) -> str:
             case ast.Compare(
                 left=ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=of)]), ops=[sign], comparators=[limit]
             ) if of == name:
-                return _told([f" of {_WORDS[type(sign)]} ", *_limit(limit)], {}).replace("  ", " ")
+                return _told([f" of {_SIGNS[type(sign)][2]} ", *_limit(limit)], {}).replace("  ", " ")
     return ""
 
 
@@ -308,27 +267,6 @@ def _narrowed(domain: Domain, sign: ast.cmpop, limit: Any) -> Domain:
     return domain
 
 
-_SIGNS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.USub: "neg",
-    ast.Not: "not",
-    ast.And: "and",
-    ast.Or: "or",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
 _WHOLE = ("ceil", "floor", "len", "round")  # what these return
 
 
@@ -351,8 +289,8 @@ def _portable(one: Condition, floats: Collection[str]) -> dict[str, Any]:
             for part in told
         ]
 
-    told = [*_rule(one.tree), ", got ", *_given(one.tree)]
-    found: dict[str, Any] = {"holds": _written(one.tree), "told": parts(told), "plain": parts(_without_limits(told))}
+    told = parts([*_rule(one.tree), ", got ", *_given(one.tree)])
+    found: dict[str, Any] = {"holds": _written(one.tree), "told": told}
     return found | ({"mend": [one.remedy[0], _written(one.remedy[1])]} if one.remedy else {})
 
 
@@ -368,14 +306,14 @@ def _written(tree: ast.expr) -> Any:
         case ast.Subscript():
             return ["at", _written(tree.value), _written(tree.slice)]
         case ast.BoolOp():
-            return [_SIGNS[type(tree.op)], *map(_written, tree.values)]
+            return ["and" if isinstance(tree.op, ast.And) else "or", *map(_written, tree.values)]
         case ast.UnaryOp():
-            return [_SIGNS[type(tree.op)], _written(tree.operand)]
+            return [_SIGNS[type(tree.op)][1], _written(tree.operand)]
         case ast.BinOp():
-            return [_SIGNS[type(tree.op)], _written(tree.left), _written(tree.right)]
+            return [_SIGNS[type(tree.op)][1], _written(tree.left), _written(tree.right)]
         case ast.Compare():
             parts = [_written(part) for part in (tree.left, *tree.comparators)]
-            pairs = [[_SIGNS[type(sign)], *parts[at : at + 2]] for at, sign in enumerate(tree.ops)]
+            pairs = [[_SIGNS[type(sign)][1], *parts[at : at + 2]] for at, sign in enumerate(tree.ops)]
             return pairs[0] if len(pairs) == 1 else ["and", *pairs]
         case ast.Call(func=ast.Name(id=name)):
             return [name, *map(_written, tree.args)]
@@ -433,7 +371,7 @@ def _checked(source: str, names: Collection[str], functions: Collection[str]) ->
         if isinstance(node, ast.Name):
             known = node.id in (functions if node in called else names)
         else:
-            known = isinstance(node, _PARTS) or type(node) in _OPERATORS
+            known = isinstance(node, _PARTS) or type(node) in _SIGNS
         if not known or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
             raise SyntaxError(ast.unparse(tree))
     return tree
@@ -457,12 +395,12 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.BoolOp():
             return any(of(part) for part in tree.values)
         case ast.UnaryOp():
-            return _OPERATORS[type(tree.op)](of(tree.operand))
+            return _SIGNS[type(tree.op)][0](of(tree.operand))
         case ast.BinOp():
-            return _OPERATORS[type(tree.op)](of(tree.left), of(tree.right))
+            return _SIGNS[type(tree.op)][0](of(tree.left), of(tree.right))
         case ast.Compare():
             parts = [of(part) for part in (tree.left, *tree.comparators)]
-            signs = [_OPERATORS[type(sign)] for sign in tree.ops]
+            signs = [_SIGNS[type(sign)][0] for sign in tree.ops]
             return all(sign(parts[at], parts[at + 1]) for at, sign in enumerate(signs))
         case ast.Call(func=ast.Name(id=name)):
             return _FUNCTIONS[name](*(of(part) for part in tree.args))

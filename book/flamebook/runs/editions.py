@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
@@ -214,16 +215,14 @@ def differences(first: Path, second: Path) -> list[str]:
         if not (folder / FINGERPRINT).is_file():
             raise DomainError(f"{name} must be the folder of a built book, got {str(folder)!r}")
     one, two = _files(first), _files(second)
-    return sorted(name for name in one | two if not (name in one & two and _same(first / name, second / name)))
+    return sorted(
+        name for name in one | two if not (name in one & two and cmp(first / name, second / name, shallow=False))
+    )
 
 
 def _files(folder: Path) -> set[str]:
     found = (path for path in folder.rglob("*") if path.is_file() and path.name != RECEIPT)
     return {path.relative_to(folder).as_posix() for path in found} - set(OF_ONE_MAKING)
-
-
-def _same(one: Path, two: Path) -> bool:
-    return one.stat().st_size == two.stat().st_size and one.read_bytes() == two.read_bytes()
 
 
 def main(words: Sequence[str]) -> int:

@@ -128,7 +128,8 @@ def execute(
 
 
 def _part(output_folder: Path) -> Path:
-    if output_folder.is_file() or (output_folder.is_dir() and not _ours(output_folder)):
+    ours = any((output_folder / name).exists() for name in (RECEIPT, RESULTS, "figures"))
+    if output_folder.is_file() or (output_folder.is_dir() and not ours and any(output_folder.iterdir())):
         raise DomainError(f"output_folder must be new, empty or hold an earlier run, got {str(output_folder)!r}")
     part = output_folder.with_name(f".{output_folder.name}.part")
     if not files.remove_left(part):
@@ -138,10 +139,6 @@ def _part(output_folder: Path) -> Path:
     except OSError as fault:
         raise DomainError(f"output_folder must be writable, got {str(output_folder)!r} ({fault.strerror})") from None
     return part
-
-
-def _ours(folder: Path) -> bool:
-    return not any(folder.iterdir()) or any((folder / name).exists() for name in (RECEIPT, RESULTS, "figures"))
 
 
 def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool) -> Receipt:
@@ -253,7 +250,7 @@ def _surroundings(folder: Path, run: Run, name: str, edition: str, lacking: Mapp
     with tempfile.TemporaryDirectory(prefix="flamelib-") as private:
         own = {"FLAMELIB_RUN": name, "FLAMELIB_RUN_FOLDER": str(folder.resolve()), "PYTHONPATH": path}
         own |= {"FLAMELIB_EDITION": edition}
-        own |= {recorded.PARAMETERS: json.dumps(run.parameters), STAND_INS: json.dumps(lacking)}
+        own |= {"FLAMELIB_RUN_PARAMETERS": json.dumps(run.parameters), STAND_INS: json.dumps(lacking)}
         own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
         own |= {RESUME: os.environ.get(RESUME) or str((run.root / "_build" / "resume").resolve())}
         own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}

@@ -16,6 +16,7 @@ from typing import Any
 from flamebook.runs import notebook as stamp
 
 LOCK = "requirements.lock"
+OF_A_RUN = ("receipt.json", "results.json")  # what a kept run says of itself is read by no notebook
 READS_DATA_SETS = "flamelib/learning/datasets.py"
 DATA_SETS = "FLAMELIB_DATA"
 
@@ -73,18 +74,19 @@ def differing(*pairs: tuple[dict[str, Any], dict[str, Any]]) -> str:
 def modules(code: str, root: Path) -> list[Path]:
     """Files under the root that this code imports, directly or through others, in order of their paths."""
     found: set[Path] = set()
-    waiting = [path for name in _imported(code, "") for path in _files(name, root)]
+    waiting = [path for name in imported(code) for path in _files(name, root)]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
             source = path.read_text(encoding="utf-8")
-            waiting += [file for name in _imported(source, _package(path, root)) for file in _files(name, root)]
+            waiting += [file for name in imported(source, _package(path, root)) for file in _files(name, root)]
     return sorted(found)
 
 
 @functools.cache
-def _imported(code: str, package: str) -> list[str]:
+def imported(code: str, package: str = "") -> list[str]:
+    """Names that this code of a package imports."""
     found: list[str] = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -137,6 +139,7 @@ def _run_by(name: str, root: Path) -> Iterator[Path]:
 def _data_files(sources: list[str], folders: list[Path]) -> list[Path]:
     names = set().union(*map(_named, sources))
     files = {path for folder in dict.fromkeys(folders) for path in folder.rglob("*.*") if path.name in names}
+    files -= {path for path in files if path.name in OF_A_RUN}
     return sorted(path for path in files if path.suffix != ".py" and path.is_file())
 
 

@@ -104,20 +104,19 @@ def faults_told(executed: Notebook, template: Notebook) -> tuple[Notebook, list[
             name, words = errors[0]["ename"], errors[0]["evalue"]
             if lacking and name == "NameError":
                 sentence = "This needs what a cell above does not have."
-            elif name == LEFT_OUT:
-                sentence = f"Left out: {words}"
             else:
                 sentence = f"Not made: {name}: {words}"
                 faults.append(f"{name}: {words}")
             lacking = True
             kept = [one for one in cell["outputs"] if one["output_type"] not in ("error", "stream")]
-            cell = _without_figure(cell) | {"outputs": [*kept, _sentence(sentence)]}
+            # A cell that made no figure has no caption either; references to it are left without a number.
+            metadata = {name: value for name, value in cell["metadata"].items() if name != "mystnb"}
+            cell |= {"metadata": metadata, "outputs": [*kept, _sentence(sentence)]}
         cells.append(cell)
     return executed | {"cells": cells}, faults
 
 
 _GO_ON = "raises-exception"
-LEFT_OUT = "NotRecorded"  # what a cell raises that shows recorded results of other data: no fault, and said on the page
 
 
 def _tags(cell: Mapping[str, Any]) -> list[str]:
@@ -127,11 +126,6 @@ def _tags(cell: Mapping[str, Any]) -> list[str]:
 def _with_tags(cell: dict[str, Any], tags: list[str]) -> dict[str, Any]:
     metadata = {name: value for name, value in cell["metadata"].items() if name != "tags"}
     return cell | {"metadata": metadata | ({"tags": tags} if tags else {})}
-
-
-def _without_figure(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell that made no figure has no caption either; references to it are left without a number."""
-    return cell | {"metadata": {name: value for name, value in cell["metadata"].items() if name != "mystnb"}}
 
 
 def _sentence(text: str) -> dict[str, Any]:
@@ -409,8 +403,18 @@ def _mended(
         fitting = allowed[name].accept(value)
     except DomainError:
         return ""
-    text = ",".join(map(str, fitting)) if isinstance(fitting, list) else str(fitting)
-    return f"{name}={text}" if domain.broken(conditions, {**taken, name: fitting}) is None else ""
+    return f"{name}={typed(fitting)}" if domain.broken(conditions, {**taken, name: fitting}) is None else ""
+
+
+def typed(value: Any) -> str:
+    """A value as it is typed on the command line and written in a table.
+
+    >>> [typed(value) for value in ([1, 2], True, 1e-6, 0.25, "mnist")]
+    ['1,2', 'true', '1e-06', '0.25', 'mnist']
+    """
+    if isinstance(value, list):
+        return ",".join(map(typed, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def digest(notebook: Path, parameters: Mapping[str, Any]) -> str:

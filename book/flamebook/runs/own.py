@@ -4,8 +4,6 @@ The work is done in a hidden sibling of the folder; a rename is the last step, s
 failed run leaves nothing behind.  A folder that holds files of somebody else is refused before any work.
 """
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -15,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flamebook.records import lines_csv
 from flamebook.runs import files, notebook
 from flamelib.core.vocabulary import DomainError
 
@@ -88,26 +87,13 @@ def fill(template: Path, full: Mapping[str, Any], work: Path, folder: Path) -> N
     made.make(template, work, folder, {name: one.default for name, one in notebook.declared(template).items()})
     results = read_results(work)
     (work / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    (work / "results.csv").write_text(table([{"name": n, "value": v} for n, v in results.items()]), encoding="utf-8")
+    (work / "results.csv").write_text(lines_csv([("name", "value"), *results.items()]), encoding="utf-8")
 
 
 def read_results(folder: Path) -> dict[str, Any]:
     """What a run recorded; empty where it recorded nothing."""
     path = folder / "results.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows as comma-separated text; the columns are those of all rows, in order of appearance.
-
-    >>> table([{"n_users": 10, "epsilon": 0.5}, {"n_users": 20}])
-    'n_users,epsilon\\n10,0.5\\n20,\\n'
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 @contextmanager

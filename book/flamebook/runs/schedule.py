@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,6 +99,16 @@ def plan(root: Path, profile: str) -> Plan:
     return Plan(
         root, profile, {name: Run(found, values(found, given.get(name) or {})) for name, found in templates.items()}
     )
+
+
+def keep(run: Path, place: Path) -> None:
+    """Keep the numbers of a run: its receipt, its results, and those behind figures that its notebook reads back."""
+    source = (ROOT / "notebooks" / f"{run.name}.ipynb").read_text(encoding="utf-8")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    read = (path for path in run.glob("figures/*.csv") if path.name in source)
+    for path in (*read, run / execute.RESULTS, run / execute.RECEIPT):
+        shutil.copy(path, place)
 
 
 def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome:

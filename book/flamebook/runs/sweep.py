@@ -6,9 +6,7 @@ Points are named by a digest of their parameters, so a killed sweep resumes wher
 same folder reuses what is there.  A point that fails is a row of the table that says why.
 """
 
-import csv
 import html
-import io
 import json
 import math
 import shlex
@@ -27,6 +25,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flamebook.figures.style import LIGHT, SETTINGS
+from flamebook.records import lines_csv
 from flamebook.runs import cluster, files, notebook, own
 from flamelib.core.vocabulary import DomainError, known
 
@@ -45,7 +44,7 @@ def draw(rows: Sequence[Row], swept: Sequence[str], measured: Sequence[str], fol
     swept, measured : sequence of str
         Names with several values, and names of results.
     """
-    panels = [name for name in measured if _moves(rows, name)]
+    panels = [name for name in measured if len({_number(row.get(name)) for row in rows} - {None}) > 1]
     columns = 1 if len(panels) < 2 else 2
     lines = -(-max(1, len(panels)) // columns)
     with mpl.rc_context(SETTINGS | {"svg.hashsalt": "comparison"}):
@@ -64,10 +63,6 @@ def draw(rows: Sequence[Row], swept: Sequence[str], measured: Sequence[str], fol
             figure.savefig(folder / f"comparison.{form}", format=form, facecolor=LIGHT.page, dpi=150, metadata=metadata)
 
 
-def _moves(rows: Sequence[Row], name: str) -> bool:
-    return len({number for row in rows if (number := _number(row.get(name))) is not None}) > 1
-
-
 def _panel(ax: Axes, rows: Sequence[Row], swept: Sequence[str], name: str) -> None:
     across = axis_of(rows, swept)
     others = [parameter for parameter in swept if parameter not in (across, "seed")]
@@ -75,8 +70,8 @@ def _panel(ax: Axes, rows: Sequence[Row], swept: Sequence[str], name: str) -> No
     for row in rows:
         value = _number(row.get(name))
         if value is not None:
-            label = ", ".join(f"{other} = {_cell(row[other])}" for other in others)
-            x = row[across] if _number(row[across]) is not None else _cell(row[across])
+            label = ", ".join(f"{other} = {notebook.typed(row[other])}" for other in others)
+            x = row[across] if _number(row[across]) is not None else notebook.typed(row[across])
             lines.setdefault(label, {}).setdefault(x, []).append(value)
     for place, (label, points) in enumerate(lines.items()):
         # Of lines that coincide the lower ones are wider, so that all are seen.
@@ -264,7 +259,9 @@ def sweep(
     for sentence in dict.fromkeys(one for found in receipts if found for one in found.stand_ins.values()):
         print(sentence, file=sys.stderr, flush=True)
     if failed:
-        told = [", ".join(f"{key}={_cell(value)}" for key, value in grid.points[name].items()) for name in failed]
+        told = [
+            ", ".join(f"{key}={notebook.typed(value)}" for key, value in grid.points[name].items()) for name in failed
+        ]
         lines = [f"{point}: {why}" for point, why in zip(told, failed.values(), strict=True)]
         done = f"{len(failed)} of {len(grid.points)} points failed; the table of all lies in {folder}"
         more = ["..."] if len(lines) > 5 else []
@@ -333,10 +330,8 @@ def combine(folder: Path) -> None:
         rows.append(point | status | {f"results.{key}" if key in taken else key: v for key, v in found.items()})
     measured = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in taken]
     header, body = [*asked, STATUS[0], *measured, STATUS[1]], _typed(rows)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *([row.get(name, "") for name in header] for row in body)])
     draw(rows, grid["swept"], measured, folder)
-    files.write(folder / "sweep.csv", text.getvalue())
+    files.write(folder / "sweep.csv", lines_csv([header, *([row.get(name, "") for name in header] for row in body)]))
     shown = [*grid["swept"], STATUS[0], *measured, *(STATUS[1:] if any(row[STATUS[1]] for row in rows) else ())]
     files.write(folder / PAGE, _page(Path(grid["notebook"]).stem, grid["asked"], shown, body))
 
@@ -360,22 +355,11 @@ def _typed(rows: Sequence[Row]) -> list[dict[str, str]]:
     points = real - whole
     return [
         {
-            name: _cell(float(value) if name in points and _number(value) is not None else value)
+            name: notebook.typed(float(value) if name in points and _number(value) is not None else value)
             for name, value in row.items()
         }
         for row in rows
     ]
-
-
-def _cell(value: Any) -> str:
-    """One value as it is written in a table and typed on the command line.
-
-    >>> [_cell(value) for value in (10, 0.1, True, [1, 2], "word")]
-    ['10', '0.1', 'true', '1,2', 'word']
-    """
-    if isinstance(value, list):
-        return ",".join(map(_cell, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _HEAD = """\

@@ -19,7 +19,8 @@ from flamelib.core.guarantees import ARITHMETIC, Gives, RestsOn
 from flamelib.core.logspace import product_above
 from flamelib.core.statements import states
 
-ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))  # tried; every one gives a valid epsilon
+# Rényi orders that are tried; every one gives a valid epsilon.
+BASELINE_ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))
 
 
 @states("checkin", "baseline-distributed", item="Section 4.2, baseline of Figure 2, noisy sums", gives="upper",
@@ -149,7 +150,7 @@ def generic_route(
     gained = (math.exp(each) + 1) * (1 + math.exp(-epsilon0) / 2) * k * local_delta if local_delta else 0.0
     failure = min(1.0, checkin_rate * (slack_delta + gained))
     epsilon = sampled_epsilon(each, checkin_rate)
-    return renyi_to_epsilon(lambda order: rounds * least_renyi(int(order), epsilon, failure), delta, ORDERS)
+    return renyi_to_epsilon(lambda order: rounds * least_renyi(int(order), epsilon, failure), delta, BASELINE_ORDERS)
 
 
 def _shuffled(epsilon0: float, k: int, delta: float, route: str) -> float:

@@ -15,8 +15,6 @@ from flamelib.core.logspace import ROUNDING, above, below, exp_or_inf, log1mexp,
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-LEAST_NOISE = 1e-100  # standard deviation; that of the moments of less would leave the range of doubles
-
 
 @dataclass(frozen=True, slots=True)
 class Tails:
@@ -145,8 +143,9 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
 
 def over_variance(squared: float, noise_std: float) -> float:
     """A squared distance over the variance of noise; refused where moments would leave the range of doubles."""
-    if noise_std < LEAST_NOISE:
-        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
+    min_noise_std = 1e-100  # least standard deviation: moments of less leave the range of doubles
+    if noise_std < min_noise_std:
+        raise DomainError(f"noise_std must be a number of at least {min_noise_std:g} for a moment, got {noise_std!r}")
     return squared / noise_std / noise_std
 
 

@@ -16,18 +16,15 @@ from scipy.special import gammaln
 from flamelib.accounting.checkin.closed_form import over_variance
 from flamelib.core.arrays import Flags, Reals, Wholes
 from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
-from flamelib.core.logspace import log1mexp
+from flamelib.core.logspace import LOG_OMITTED, log1mexp
 from flamelib.core.vocabulary import DomainError, plainly
 
 LogTerms = Callable[[Reals, Reals, Reals], Reals]
 
-DENSE = 512  # up to here every count of clients is summed by itself
-NODES = 12  # of Gauss' rule in a panel: polynomials of a degree below 24 are summed exactly
-DEPTH = 45.0  # minus the logarithm of what may be left out of a sum, relative to the rest
-MOST_PANELS = 20_000  # beyond, a moment would take too long
-CHUNK = 2**21  # numbers held at once
-MANY_TERMS, BLOCKS = 1e8, 256  # terms that take seconds to add up, and into how many blocks their counts are split
-CORE, FINEST = 36.0, 128  # minus the logarithm of the chances outside the fine pieces; pieces in a standard deviation
+MAX_DENSE = 512  # largest count of clients up to which every count is summed by itself
+N_NODES = 12  # nodes of Gauss' rule in a panel: polynomials of a degree below 24 are summed exactly
+MAX_CHUNK = 2**21  # numbers held at once: memory
+MAX_TERMS = 1e8  # terms of a sum, beyond which those are selected that matter: more take seconds
 
 
 def shuffle_terms(epsilon0: float) -> LogTerms:
@@ -78,7 +75,7 @@ def single_divergence(noise_std: float) -> float:
 def log_expm1_of(x: Reals) -> Reals:
     """``log(exp(x) - 1)`` of an array without overflow or cancellation; ``-inf`` at 0."""
     found = np.array(x)
-    near = found < DEPTH
+    near = found < LOG_OMITTED
     with np.errstate(divide="ignore"):
         found[near] += np.log(-np.expm1(-found[near]))
     return found
@@ -142,8 +139,10 @@ def many_pieces(n_users: int, checkin_rate: float) -> _Pieces:
     A piece about the mean weighs at most its width times the probability of its count nearest to the mode; one far
     below has the mass of all counts up to its last, one far above that of all from its first on.
     """
-    low, high = window(n_users, checkin_rate, CORE, CORE)
-    width = max(1, math.ceil(math.sqrt(n_users * checkin_rate * (1 - checkin_rate)) / FINEST))
+    log_outside = 36.0  # minus the logarithm of the mass outside the fine pieces
+    low, high = window(n_users, checkin_rate, log_outside, log_outside)
+    # Pieces in a standard deviation.
+    width = max(1, math.ceil(math.sqrt(n_users * checkin_rate * (1 - checkin_rate)) / 128))
     firsts = np.arange(max(low, 1.0), high + 1, width)
     lasts = np.minimum(firsts + width - 1, high)
     nearest = np.clip(math.floor((n_users + 1) * checkin_rate), firsts, lasts)
@@ -180,7 +179,7 @@ def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
 
 def _log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms, j: Reals) -> Reals:
     """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in bearable chunks."""
-    step = max(1, CHUNK // k.size)
+    step = max(1, MAX_CHUNK // k.size)
     parts = [j[i : i + step] for i in range(0, len(j), step)]
     log_masses, k, log_rates = log_masses[..., None], k[..., None], log_rates[..., None]
     return np.concatenate([log_sum(log_masses + terms(part, k, log_rates), axis=-2) for part in parts], axis=-1)
@@ -231,25 +230,25 @@ def summed_excess(terms: LogTerms, n_users: int, checkin_rate: float, leap: floa
     j = np.arange(2.0, order + 1)
     k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, order, exact)
     log_choose, kept = log_binomial(np.array(float(order)), j), np.ones(j.shape, bool)
-    if k.size * j.size > MANY_TERMS:
+    if k.size * j.size > MAX_TERMS:
         kept, some = mattering(log_mass, lambda few, many: log_choose + terms(j, k[few], log_rates[many]))
         k, log_mass, log_rates = k[some], log_mass[some], log_rates[some]
     return float(log_sum(_log_sum_over(log_mass, k, log_rates, terms, j[kept]) + log_choose[kept], axis=-1))
 
 
 def mattering(log_mass: Reals, log_terms: Callable[[Wholes, Wholes], Reals]) -> tuple[Flags, Flags]:
-    """Which orders j and which counts of very many have terms that may be ``exp(-DEPTH)`` of the rest.
+    """Which orders j and which counts of very many have terms that may be ``exp(-LOG_OMITTED)`` of the rest.
 
     ``log_terms`` has a column for each j and is asked for a count at which coefficients are taken and one for rates: in
     a block of counts the former fall and the latter grow, so that its ends bound its terms from both sides.
     """
-    edges = np.linspace(0, log_mass.size, BLOCKS + 1).astype(int)
+    edges = np.linspace(0, log_mass.size, 256 + 1).astype(int)  # blocks of counts
     first, last = edges[:-1, None], edges[1:, None] - 1
     tops, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
     most = tops + np.log(sizes) + log_terms(first, last)
     least = (tops + log_terms(last, first)).max()
-    matters = most >= least - DEPTH - math.log(most.size)
-    if sizes[matters.any(axis=1)].sum() * matters.any(axis=0).sum() > MANY_TERMS:
+    matters = most >= least - LOG_OMITTED - math.log(most.size)
+    if sizes[matters.any(axis=1)].sum() * matters.any(axis=0).sum() > MAX_TERMS:
         raise DomainError("order must be smaller for so many clients: too many counts would matter")
     return matters.any(axis=0), np.repeat(matters.any(axis=1), sizes[:, 0])
 
@@ -265,18 +264,19 @@ def clients(
 ) -> tuple[Reals, Reals]:
     r"""Numbers k of clients, from ``least`` to ``most``, with logarithms of their mass, to sum moments up to an order.
 
-    Up to ``DENSE`` every k is there, because the smallest decide large orders.  Above, a panel of width
+    Up to ``MAX_DENSE`` every k is there, because the smallest decide large orders.  Above, a panel of width
     :math:`2\sqrt k` has the nodes of Gauss' rule for whole numbers, so that sums of smooth functions keep all their
-    digits.  What is left out weighs less than ``exp(-DEPTH)`` of the rest: below, by Bernstein's inequality against
-    the largest exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at most.
+    digits.  What is left out weighs less than ``exp(-LOG_OMITTED)`` of the rest: below, by Bernstein's inequality
+    against the largest exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at
+    most.
     """
     if checkin_rate == 1:
         return np.array([float(n_users)]), np.array([0.0])
-    growth = order * (order - 1) / 2 * leap / max(DENSE, least)
-    low, high = window(n_users, checkin_rate, DEPTH + math.log(n_users) + growth, DEPTH)
+    growth = order * (order - 1) / 2 * leap / max(MAX_DENSE, least)
+    low, high = window(n_users, checkin_rate, LOG_OMITTED + math.log(n_users) + growth, LOG_OMITTED)
     high = int(min(n_users, high + order, most))
-    start = max(low, DENSE + 1, least)
-    dense = np.arange(float(least), min(DENSE, high) + 1)
+    start = max(low, MAX_DENSE + 1, least)
+    dense = np.arange(float(least), min(MAX_DENSE, high) + 1)
     nodes, weights = panels(start, high, checkin_rate, leap) if start <= high else (np.zeros(0), np.zeros(0))
     k = np.concatenate([dense, nodes])
     log_mass = log_pmf(k, n_users, checkin_rate) + np.concatenate([np.zeros(len(dense)), np.log(weights)])
@@ -288,9 +288,9 @@ def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Real
 
     Panels are equal steps of the root of k: each is about twice as wide as a binomial law of that mean.
     """
-    step = max(math.sqrt(1 - rate), NODES / 2 / math.sqrt(stop))
+    step = max(math.sqrt(1 - rate), N_NODES / 2 / math.sqrt(stop))
     count = math.ceil((math.sqrt(stop + 1) - math.sqrt(start)) / step)
-    if count > MOST_PANELS:
+    if count > 20_000:  # panels at most: more take too long
         raise DomainError("order must be smaller for so little noise and so many clients: too many counts would matter")
     edges = np.floor(np.linspace(math.sqrt(start), math.sqrt(stop + 1), count + 1) ** 2)
     bend = math.floor(min(max(leap / math.log(2), start), stop)) + 1.0
@@ -303,10 +303,10 @@ def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Real
 
 def _gauss(counts: Reals) -> tuple[Reals, Reals]:
     """Nodes and weights on ``0 .. count - 1`` for each count: by the recurrence of discrete Chebyshev polynomials."""
-    i = np.arange(1.0, NODES)
+    i = np.arange(1.0, N_NODES)
     steps = np.sqrt(np.maximum(i * i * (counts[:, None] ** 2 - i * i), 0) / (4 * (4 * i * i - 1)))
-    jacobi = np.zeros((len(counts), NODES, NODES))
-    jacobi[:, np.arange(NODES - 1), np.arange(1, NODES)] = steps
+    jacobi = np.zeros((len(counts), N_NODES, N_NODES))
+    jacobi[:, np.arange(N_NODES - 1), np.arange(1, N_NODES)] = steps
     jacobi += jacobi.transpose(0, 2, 1)
     places, vectors = np.linalg.eigh(jacobi)
     weights = counts[:, None] * vectors[:, 0, :] ** 2

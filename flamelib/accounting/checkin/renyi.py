@@ -31,25 +31,23 @@ from flamelib.accounting.composition.renyi import converted, pure_renyi
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import quantiles
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import product_above
+from flamelib.core.logspace import MIN_DELTA, product_above
 from flamelib.core.vocabulary import DomainError, check
 
 Curve = Callable[[Reals], Reals]
 
-LARGEST_ORDER = 3000
-ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
-AROUND = 32  # orders tried around the best of the grid
-MARGIN = 1e-10  # relative error of sums over counts and of round-off, added to every answer
-LEAST_DELTA = 1e-300  # a smaller delta counts as 0
-SHARES = (1 / 2, 1 / 64)  # of delta, for counts of clients that are unlikely; the better one is taken
-SEPARATE = 1e6  # clients on average up to which counts are summed one by one, or at the nodes of smooth panels
-MOST_PARTS = 64  # rates of a schedule
+MAX_ORDER = 3000  # largest Rényi order
+# Rényi orders that are tried first.
+ORDER_GRID = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), MAX_ORDER]).astype(float)
+RTOL_SUMS = 1e-10  # relative error of sums over counts and of round-off, added to every answer
+MAX_SEPARATE = 1e6  # mean number of clients up to which counts are summed one by one, or at nodes of smooth panels
 
 
 def parts_of(schedule: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     """Check-in rates with their numbers of rounds, each in its domain."""
-    if not 1 <= len(schedule) <= MOST_PARTS:
-        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
+    max_parts = 64  # rates of a schedule at most
+    if not 1 <= len(schedule) <= max_parts:
+        raise DomainError(f"schedule must hold 1 to {max_parts} rates with their rounds, got {len(schedule)}")
     return [
         (found["checkin_rate"], found["rounds"]) for found in (check(checkin_rate=r, rounds=t) for r, t in schedule)
     ]
@@ -100,7 +98,10 @@ def distributed_renyi_epsilon(
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
     if route == "rdp-exact":
-        return _rounded(min(_exact_epsilon(n_users, checkin_rate, noise_std, rounds, delta, share) for share in SHARES))
+        # Shares of delta for counts of clients that are unlikely; the better one is taken.
+        return _rounded(
+            min(_exact_epsilon(n_users, checkin_rate, noise_std, rounds, delta, share) for share in (1 / 2, 1 / 64))
+        )
     if route not in ("thm-4", "eq-11"):
         raise DomainError(f"route must be one of thm-4, eq-11, rdp-exact, got {route!r}")
     terms, leap = gaussian_terms(noise_std), single_divergence(noise_std)
@@ -128,7 +129,7 @@ def distributed_renyi_epsilon(
 
     if route == "eq-11":
         return _rounded(_best(split, rounds, delta))
-    return _rounded(_best(taken_together if n_users * checkin_rate > SEPARATE else one_by_one, rounds, delta))
+    return _rounded(_best(taken_together if n_users * checkin_rate > MAX_SEPARATE else one_by_one, rounds, delta))
 
 
 def _exact_epsilon(
@@ -140,7 +141,7 @@ def _exact_epsilon(
     """
     least, most = quantiles(n_users, checkin_rate, share * delta / rounds / 2)
     leap = single_divergence(noise_std)
-    k, log_mass = clients(n_users, checkin_rate, leap, LARGEST_ORDER, max(least, 1), max(most, 1))
+    k, log_mass = clients(n_users, checkin_rate, leap, MAX_ORDER, max(least, 1), max(most, 1))
 
     def divergence(order: int) -> float:
         return float(renyi(np.array(float(order)), np.array(exact_excess(order, k, log_mass, n_users, leap))))
@@ -157,18 +158,18 @@ def _best(curve: Curve, rounds: int, delta: float) -> float:
 
     The grid is left once the rounds alone cost more, unless the bound still falls there, as no divergence does.
     """
-    if delta < LEAST_DELTA or delta == 1:
-        return math.inf if delta < LEAST_DELTA else 0.0
+    if delta < MIN_DELTA or delta == 1:
+        return math.inf if delta < MIN_DELTA else 0.0
     best, at = math.inf, 2.0
-    for orders in np.split(ORDERS, np.searchsorted(ORDERS, [17, 33, 65, 129, 257, 513, 1025, 2049])):
+    for orders in np.split(ORDER_GRID, np.searchsorted(ORDER_GRID, [17, 33, 65, 129, 257, 513, 1025, 2049])):
         total = rounds * curve(orders)
         found, where = _converted(orders, total, delta)
         best, at = min((best, at), (found, where))
         if total[-1] >= best and total[-1] >= total[-2]:
             break
-    near = int(np.searchsorted(ORDERS, at))
-    low, high = ORDERS[max(near - 1, 0)], ORDERS[min(near + 1, len(ORDERS) - 1)]
-    around = np.unique(np.linspace(low, high, AROUND).round())
+    near = int(np.searchsorted(ORDER_GRID, at))
+    low, high = ORDER_GRID[max(near - 1, 0)], ORDER_GRID[min(near + 1, len(ORDER_GRID) - 1)]
+    around = np.unique(np.linspace(low, high, 32).round())  # orders around the best of the grid
     return min(best, _converted(around, rounds * curve(around), delta)[0])
 
 
@@ -177,4 +178,4 @@ def _converted(orders: Reals, total: Reals, delta: float) -> tuple[float, float]
 
 
 def _rounded(epsilon: float) -> Certified:
-    return Certified(epsilon * (1 + MARGIN), epsilon * MARGIN if epsilon < math.inf else 0.0)
+    return Certified(epsilon * (1 + RTOL_SUMS), epsilon * RTOL_SUMS if epsilon < math.inf else 0.0)

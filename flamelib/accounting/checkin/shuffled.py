@@ -1,9 +1,9 @@
 r"""Many rounds of shuffled check-in, or of plain shuffling: what the whole costs at most, and what it costs at least.
 
 **Upper.**  The supremum of the profiles of all pairs of neighbours of a round, bounded by
-:mod:`flamelib.accounting.checkin.one_round`, is the profile of one pair, which dominates the round whatever the other
-users hold and whatever the victim's two values are, both chosen after the earlier rounds have been seen.  Products of
-dominating pairs dominate adaptive compositions.  The supremum may be taken at another data set for every
+:mod:`flamelib.accounting.checkin.subsampled_shuffle`, is the profile of one pair, which dominates the round whatever
+the other users hold and whatever the victim's two values are, both chosen after the earlier rounds have been seen.
+Products of dominating pairs dominate adaptive compositions.  The supremum may be taken at another data set for every
 :math:`\alpha`, and that matters: the pair whose other users all hold one value does not dominate, not even for binary
 response, but the supremum is so close above it that the upper end of many rounds is hardly above the lower one.
 
@@ -18,15 +18,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
-from flamelib.accounting.checkin.renyi import parts_of, shuffled_renyi_epsilon
-from flamelib.accounting.composition.curves import composed_delta, composed_epsilon
-from flamelib.accounting.composition.known_pairs import Cells, composed_below
+from flamelib.accounting.checkin.renyi import shuffled_renyi_epsilon
+from flamelib.accounting.checkin.subsampled_shuffle import (
+    Analyzed,
+    equal_cells,
+    law_from_below,
+    round_curve,
+    third_cells,
+)
+from flamelib.accounting.composition.dominating_pair import DominatingPair, composed_below
+from flamelib.accounting.composition.privacy_profile import composed_delta, composed_epsilon
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.shuffling.brackets import CLOSE, of_law, within_reach
-from flamelib.accounting.shuffling.gaussian_cut import STILLEST
+from flamelib.accounting.shuffling.brackets import MAX_EPSILON0, RTOL_NOISE, of_law, within_reach
+from flamelib.accounting.shuffling.equal_inputs import equal_inputs_pair
+from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.logspace import sum_above
+from flamelib.core.logspace import MIN_DELTA, sum_above
 from flamelib.core.profiles import (
     BUCKETED,
     AnyProfile,
@@ -40,20 +47,11 @@ from flamelib.core.search import log_excess
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check, one_budget
 
-ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
-SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
-STEPS = 40  # evaluations of a search at most
-HARDEST = 30.0  # largest local budget that is looked for: beyond it only the chance to be there counts
-DOUBTFUL = 0.1  # part of an epsilon that numbers may have added, from which Theorem 2 is asked as well
-LEAST_DELTA = 1e-300  # a smaller delta counts as 0
-# A smaller delta than this is answered with its logarithm right to about this part of itself; of delta a part pays for
-# what the smallest doubles lose.
-SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
-ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
-COARSE, SEEN = 1.0, 1e-60  # as ACCURACY, where values take long; a delta below which no profiles are composed there
-RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
-ROUND_OFF = 1e-13  # relative, of a few elementary functions one after the other
-LONGEST = 10**9  # more rounds are answered by budgets that add
+RTOL_ROUNDS = 0.02  # relative accuracy of composed rounds, as of a delta
+RTOL_EPSILON = 2e-3  # relative distance of the epsilon of the largest local budget below the wanted one
+MIN_CHECKIN_RATE = 1e-12  # check-in rate below which the lower bound is 0
+ROUNDING_FUNCTIONS = 1e-13  # relative error of a few elementary functions one after the other
+MAX_ROUNDS = 10**9  # rounds beyond which budgets are added
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
@@ -140,24 +138,10 @@ def shuffled_rounds(
         return found if seen is None else min(found, seen)
     if not within_reach(randomizer.epsilon0) and delta is None:
         return Certified(found, found)  # what unshuffled messages would cost
-    if not delta or (rounds <= LONGEST and found.uncertainty <= DOUBTFUL * found and within_reach(randomizer.epsilon0)):
+    # Numerical part of an epsilon from which Theorem 2 is evaluated as well.
+    if not delta or (rounds <= MAX_ROUNDS and found.uncertainty <= 0.1 * found and within_reach(randomizer.epsilon0)):
         return found
     return min(found, shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, "thm-2"))
-
-
-def shuffled_schedule(
-    randomizer: Analyzed, n_users: int, schedule: Sequence[tuple[float, int]], epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:  # fmt: skip
-    """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
-
-    The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
-    :func:`shuffled_rounds`.  A rate that is too large is on the safe side, because messages can be dropped from what is
-    seen.  So where users drop out with an unknown chance, the rate at which they check in may be given.
-    """
-    return shuffled_history(
-        [(randomizer, n_users, rate, rounds) for rate, rounds in parts_of(schedule)], epsilon, delta
-    )
 
 
 #: Rounds alike: what a user does to its value, the users who might come, the rate at which they do, how many rounds.
@@ -169,30 +153,34 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
 
     ``epsilon`` and ``delta`` are of the whole, as for :func:`shuffled_rounds`; the order of rounds does not matter.
     """
+    small = 1e-9  # delta below which log delta is right to a thousandth of itself
+    coarse = 1.0  # accuracy where values take long, relative, as of a delta
     epsilon, delta = one_budget(epsilon, delta).values()
     history = [(one, *check(n_users=n, checkin_rate=rate, rounds=r).values()) for one, n, rate, r in history]
     if sum(rate * rounds * _apart(one) for one, _, rate, rounds in history) <= (delta or 0.0):
         return Certified(0.0, 0.0)
-    if (total := sum(rounds for *_, rounds in history)) > LONGEST:
+    if (total := sum(rounds for *_, rounds in history)) > MAX_ROUNDS:
         return _pure(sum_above(*((rounds, one.epsilon0) for one, _, _, rounds in history)), epsilon)
     there = [(one, n_users, rate, rounds) for one, n_users, rate, rounds in history if rate > 0]
     parts = [(round_curve(one, n_users, rate), rounds) for one, n_users, rate, rounds in there]
     if total == 1:
         if delta is None:
             return composed_delta(parts, epsilon or 0.0)
-        return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0)
+        return composed_epsilon(parts, delta if delta >= MIN_DELTA else 0.0)
     if any(isinstance(one, GaussianProfile) for one, *_ in there):  # its values take long, so that few are asked for
         if delta is None:
-            return composed_delta(parts, epsilon or 0.0, COARSE)
-        return composed_epsilon(parts, delta if delta >= SEEN else 0.0, COARSE)
-    rough = max(ROUGH / math.sqrt(total), LEAST_ROUGH)
+            return composed_delta(parts, epsilon or 0.0, coarse)
+        # Delta below which no profiles are composed here.
+        return composed_epsilon(parts, delta if delta >= 1e-60 else 0.0, coarse)
+    rough = max(1e-2 / math.sqrt(total), 1e-4)  # error of the values of the sketch, for one round and at least
     sketch = [(round_curve(one, n_users, rate, rough), rounds) for one, n_users, rate, rounds in there]
     if delta is None:
-        found = composed_delta(sketch, epsilon or 0.0, 10 * ACCURACY)
-        return found if found < SMALL else composed_delta(parts, epsilon or 0.0, ACCURACY)
-    if LEAST_DELTA <= delta < SMALL:
-        return composed_epsilon(sketch, delta * (1 - SMALLEST_DOUBLES), -SMALL_PART * math.log(delta))
-    return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
+        found = composed_delta(sketch, epsilon or 0.0, 10 * RTOL_ROUNDS)
+        return found if found < small else composed_delta(parts, epsilon or 0.0, RTOL_ROUNDS)
+    if MIN_DELTA <= delta < small:
+        # Share of delta for what the smallest doubles lose; relative accuracy of log delta.
+        return composed_epsilon(sketch, delta * (1 - 1e-9), -1e-3 * math.log(delta))
+    return composed_epsilon(parts, delta if delta >= MIN_DELTA else 0.0, RTOL_ROUNDS)
 
 
 def _apart(randomizer: Analyzed) -> float:
@@ -205,7 +193,7 @@ def _apart(randomizer: Analyzed) -> float:
         found = math.erf(1 / (2 * math.sqrt(2) * randomizer.noise_std))
     else:
         found = math.tanh(randomizer.epsilon0 / 2)  # of binary response, which is farthest apart
-    return found * (1 + ROUND_OFF)
+    return found * (1 + ROUNDING_FUNCTIONS)
 
 
 def shuffled_rounds_lower(
@@ -215,15 +203,15 @@ def shuffled_rounds_lower(
     """What rounds of shuffled messages cost at least (lower).
 
     In every round all other users hold one value, the victim's other one or a third.  For noise a single round counts,
-    or all rounds if only the half in which a message lies is read, which makes it binary response.  Arguments are those
-    of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Of more than four million
-    rounds as many are counted.  Beyond a billion users, or some millions of outcomes to be told apart, or where the
-    victim hardly ever takes part, the answer is 0.
+    or all rounds if of a message only the half in which it lies is read, which makes it binary response, or an
+    interval for Gaussian noise.  Arguments are those of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary
+    response are tried.  Of more than four million rounds as many are counted.  Beyond a billion users, or some millions
+    of outcomes to be told apart, or where the victim hardly ever takes part, the answer is 0.
     """
     epsilon, delta, n_users, rounds, checkin_rate = one_budget(
         epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate
     ).values()
-    if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
+    if checkin_rate < MIN_CHECKIN_RATE or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
     noisy, together = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
     if (not noisy or rounds > 1) and delta != 0:  # else nothing would be told
@@ -231,13 +219,13 @@ def shuffled_rounds_lower(
         together = max([0.0, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
     if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds
         return together
-    if isinstance(noisy, GaussianProfile) and noisy.noise_std > STILLEST:
+    if isinstance(noisy, GaussianProfile) and noisy.noise_std > MAX_NOISE_STD:
         return together
     if delta is not None and delta >= checkin_rate:  # the chance that the user is there in a single round
         return together
     held = (1.0,) if isinstance(noisy, GaussianProfile) else (0.0, 1.0)
     laws = [law_from_below(noisy, holds, checkin_rate) for holds in held]
-    found = [of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False, close=CLOSE) for law in laws]
+    found = [of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False, close=RTOL_NOISE) for law in laws]
     return max(together, *found)
 
 
@@ -250,7 +238,7 @@ def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = Non
     history = [(one, *check(n_users=n, checkin_rate=rate, rounds=r).values()) for one, n, rate, r in history]
     chosen = []
     for one, n_users, rate, rounds in history:
-        if rate >= RAREST and one.epsilon0:
+        if rate >= MIN_CHECKIN_RATE and one.epsilon0:
             cells = _cells_from_below(one, n_users, rate)
             chosen += [(cells[-1], rounds)] if cells else []
     if not chosen or sum(rate * rounds for _, _, rate, rounds in history) <= (delta or 0.0):
@@ -258,10 +246,10 @@ def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = Non
     return composed_below(chosen, epsilon, delta)
 
 
-def _cells_from_below(randomizer: Analyzed, n_users: int, rate: float) -> list[Cells]:
+def _cells_from_below(randomizer: Analyzed, n_users: int, rate: float) -> list[DominatingPair]:
     """The outcomes of a round for data sets in which all others hold one value; what loses most comes last.
 
-    All others at the victim's other value, and of k-ary response at a third one.
+    All others at the victim's other value, and of k-ary response at a third one; of noise in a coarser view.
     """
     tried: list[KaryProfile | SupportProfile]
     if isinstance(randomizer, LaplaceProfile | GaussianProfile):
@@ -273,6 +261,7 @@ def _cells_from_below(randomizer: Analyzed, n_users: int, rate: float) -> list[C
         tried = [randomizer]
     cells = [equal_cells(one, n_users, rate) for one in tried]
     cells += [third_cells(one, n_users, rate) for one in tried if isinstance(one, KaryProfile)]
+    cells += [equal_inputs_pair(randomizer, n_users, rate)] if isinstance(randomizer, GaussianProfile) else []
     return [found for found in cells if found]
 
 
@@ -287,7 +276,7 @@ def _halves(randomizer: LaplaceProfile | GaussianProfile) -> float:
         apart = 1 / (2 * math.sqrt(2) * randomizer.noise_std)
         wrong = math.erfc(apart)
         told = math.log1p(2 * math.erf(apart) / wrong) if wrong else 0.0
-    return told * (1 - ROUND_OFF)
+    return told * (1 - ROUNDING_FUNCTIONS)
 
 
 def largest_epsilon0(
@@ -310,9 +299,9 @@ def largest_epsilon0(
         found = shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
         return log_excess(found, epsilon)
 
-    ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
+    ends = (min(epsilon / rounds, MAX_EPSILON0) * (1 - 1e-12), MAX_EPSILON0)
     low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
-    return min(_budget(_root(excess, low, high)), HARDEST)
+    return min(_budget(_root(excess, low, high)), MAX_EPSILON0)
 
 
 def _pure(most: float, epsilon: float | None) -> Certified:
@@ -328,13 +317,13 @@ def _budget(size: float) -> float:
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     """An argument at which the excess is at most 0, and close to it or the end of the search; at ``low`` it is."""
     at_low, at_high, newest = -math.inf, math.inf, low
-    for _ in range(STEPS):
+    for _ in range(40):  # evaluations at most
         found = excess(newest)
         if found <= 0:
             low, at_low = newest, found
         else:
             high, at_high = newest, found
-        if at_low >= -SHORT or high - low < SHORT / 10:
+        if at_low >= -RTOL_EPSILON or high - low < RTOL_EPSILON / 10:
             break
         newest = high if math.isinf(at_high) and at_low == -math.inf else _between(low, high, at_low, at_high)
     return low
@@ -345,8 +334,8 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
     if math.isinf(at_high):
         return min(low - at_low, high)
     if math.isinf(at_low):
-        return max(high - at_high - SHORT, (low + high) / 2)
-    share = (-at_low - SHORT / 2) / (at_high - at_low)
+        return max(high - at_high - RTOL_EPSILON, (low + high) / 2)
+    share = (-at_low - RTOL_EPSILON / 2) / (at_high - at_low)
     return low + min(max(share, 0.01), 0.99) * (high - low)
 
 

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from flamelib.accounting.checkin.moments import (
-    CHUNK,
-    DENSE,
-    DEPTH,
-    MANY_TERMS,
+    MAX_CHUNK,
+    MAX_DENSE,
+    MAX_TERMS,
     LogTerms,
     clients,
     gaussian_terms,
@@ -37,14 +36,9 @@ from flamelib.accounting.checkin.moments import (
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import log_pmf
 from flamelib.core.guarantees import Gives, RestsOn, weakest
-from flamelib.core.logspace import ROUNDING, log_expm1
+from flamelib.core.logspace import LOG_OMITTED, ROUNDING, log_expm1
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError
-
-MOST_ENUMERATED = 2000  # users of a sum over all counts of clients and of ones
-LARGE = 30.0  # logarithm of a power of the likelihood ratio from which its 1 does not count
-PANELS = 1e-10  # relative: what a sum over more counts than are all summed may be wrong by
-SMALL, TERMS = 0.1, 14  # where (1 + x)^order is taken by its series, and how many terms give all digits
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
@@ -53,7 +47,7 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 def _exact_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
     """More counts than are all summed are summed in panels, whose error is measured."""
-    return RestsOn.ESTIMATED if arguments["n_users"] > DENSE else RestsOn.PROVEN
+    return RestsOn.ESTIMATED if arguments["n_users"] > MAX_DENSE else RestsOn.PROVEN
 
 
 def _summed_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
@@ -148,7 +142,8 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
     terms, leap = gaussian_terms(noise_std), single_divergence(noise_std)
     found = summed_excess(terms, n_users, checkin_rate, leap, order, exact=inner == "exact")
     divergence = float(renyi(np.array(float(order)), np.array(found)))
-    return _raised(divergence, order, inner, PANELS if n_users > DENSE else 0.0)
+    # Relative error of a sum over panels of counts.
+    return _raised(divergence, order, inner, 1e-10 if n_users > MAX_DENSE else 0.0)
 
 
 @states("checkin", "rdp-exact", item="Theorem 4, for the pair of data sets that is the worst for budgets",
@@ -160,8 +155,8 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}
 
     The data sets hold one unit vector everywhere but, in one of the two, its opposite in one place.  For budgets this
-    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.summed`).  For moments no worse one was found, so
-    that this is exact for the pair, at most the worst moment, and no bound.
+    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.distributed_noise`).  For moments no worse one
+    was found, so that this is exact for the pair, at most the worst moment, and no bound.
 
     Parameters
     ----------
@@ -211,7 +206,7 @@ def windowed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: flo
 def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: float) -> float:
     """Logarithm of the sum of masses and exact moments of k clients minus 1: all is positive, nothing cancels.
 
-    Summands of j that are ``exp(-DEPTH)`` of the rest for every count are passed over; of very many, counts as well.
+    Summands of j that are ``exp(-LOG_OMITTED)`` of the rest for every count are passed over; of very many, counts too.
     """
     j = np.arange(2.0, order + 1)
     log_choose = log_binomial(np.array(float(order)), j)
@@ -222,13 +217,13 @@ def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: floa
         return np.asarray(log_choose + shares + log_expm1_of(j * (j - 1) / 2 * (leap / k[few])))
 
     first, last = np.array(0), np.array(len(k) - 1)
-    kept = between(first, last) >= between(last, first).max() - DEPTH
+    kept = between(first, last) >= between(last, first).max() - LOG_OMITTED
     j, log_choose = j[kept], log_choose[kept]
-    if k.size * j.size > MANY_TERMS:
+    if k.size * j.size > MAX_TERMS:
         kept, some = mattering(log_mass, between)
         j, log_choose, k, log_mass = j[kept], log_choose[kept], k[some], log_mass[some]
     x = leap / k
-    step, moments = max(1, CHUNK // len(j)), []
+    step, moments = max(1, MAX_CHUNK // len(j)), []
     with np.errstate(divide="ignore"):
         log_in, log_out = np.log(k / n_users), np.where(k < n_users, np.log1p(-k / n_users), -1e300)
     for i in range(0, len(k), step):
@@ -259,8 +254,9 @@ def binary_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float,
     >>> [round(binary_renyi(2, 1.0, 2, 0.3, inner), 5) for inner in ("exact", "paper")]
     [0.15094, 0.04445]
     """
-    if n_users > MOST_ENUMERATED:
-        raise DomainError(f"n_users must be a whole number in [2, {MOST_ENUMERATED}] for this sum, got {n_users}")
+    max_users = 2000  # users at most of a sum over all counts of clients and of ones
+    if n_users > max_users:
+        raise DomainError(f"n_users must be a whole number in [2, {max_users}] for this sum, got {n_users}")
     if checkin_rate == 0:
         return 0.0
     k = np.arange(1.0, n_users + 1)
@@ -276,7 +272,7 @@ def _log_binary_excess(order: int, epsilon0: float, k: int, rate: float) -> floa
     grown = rate * (ones / k * math.expm1(epsilon0) + (k - ones) / k * math.expm1(-epsilon0))
     ratio = 1 - rate + rate * (ones / k * math.exp(epsilon0) + (k - ones) / k * math.exp(-epsilon0))
     log_power = order * np.where(np.abs(grown) < 0.5, np.log1p(np.maximum(grown, -0.5)), np.log(ratio))
-    if log_power.max() > LARGE:
+    if log_power.max() > 30.0:  # logarithm of a power of the likelihood ratio from which its 1 does not count
         return log_expm1(max(0.0, float(log_sum(log_chance + log_power, axis=0))))
     excess = float(np.exp(log_chance) @ _beyond_linear(order, grown, log_power))
     return math.log(excess) if excess > 0 else -math.inf
@@ -285,9 +281,9 @@ def _log_binary_excess(order: int, epsilon0: float, k: int, rate: float) -> floa
 def _beyond_linear(order: int, x: Reals, log_power: Reals) -> Reals:
     """``(1 + x)^order - 1 - order x``, its series where that would cancel."""
     series = np.ones(x.shape)
-    for i in range(TERMS, 2, -1):
+    for i in range(14, 2, -1):  # terms of the series for all digits
         series = 1 + (order - i + 1) * x / i * series
-    near = np.abs(order * x) < SMALL
+    near = np.abs(order * x) < 0.1  # (1 + x)^order by its series
     return np.where(near, order * (order - 1) / 2 * x * x * series, np.expm1(log_power) - order * x)
 
 

@@ -12,8 +12,6 @@ from flamelib.core.search import GOLDEN
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
 
-STEPS = 80  # of golden section: all digits
-
 
 def renyi_divergence(first: Sequence[float], second: Sequence[float], order: float) -> float:
     """Rényi divergence of two laws on finitely many outcomes, at an order above 1 (exact).
@@ -151,7 +149,7 @@ def _log_least(order: int, epsilon: float, delta: float) -> float:
     low, high = 0.0, -math.log(delta)
     left, right = high - GOLDEN * high, GOLDEN * high
     at_left, at_right = log_sum(left), log_sum(right)
-    for _ in range(STEPS):
+    for _ in range(80):  # golden sections: all digits
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - GOLDEN * (high - low)

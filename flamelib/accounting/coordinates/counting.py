@@ -30,18 +30,15 @@ from scipy.special import gammaln
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT
+from flamelib.core.logspace import MAX_EXPONENT, UNIT
 from flamelib.core.search import GOLDEN, least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, plainly
 
-LONG = 10**8  # more fair messages than this are listed over a shorter window
-BLOCK = 1024  # summed at a time, so that round-off grows with the blocks and not with the places
-FAINT = 1e-295  # what the smallest doubles may be wrong by, all together
-LARGEST_EXPONENT = 700.0  # beyond, the exponential leaves the range of doubles
-MOST_MESSAGES = 10**10  # messages that are counted at most
-LONGEST = 10**6  # counts beyond a full bag that are listed; more are taken for certain losses
-SUMMED = 1e-10  # relative error of the sum over them, at most
+MAX_FAIR_WIDE = 10**8  # largest number of fair messages listed over the wide window
+SUM_BLOCK = 1024  # terms summed at a time: round-off grows with the number of blocks
+UNDERFLOW = 1e-295  # largest error of all probabilities near the smallest doubles together
+MAX_COUNTED = 10**10  # largest number of messages that are counted
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Count:
     @cached_property
     def exponent(self) -> float:
         """Hoeffding's exponent: a window leaves out at most its exponential on each side."""
-        return 690.0 if self.fair <= LONG else 92.0
+        return 690.0 if self.fair <= MAX_FAIR_WIDE else 92.0
 
     @cached_property
     def few(self) -> tuple[int, Reals]:
@@ -76,7 +73,7 @@ class Count:
     def rounding(self) -> float:
         """Relative error of a probability: of the deviances, of the chance, of the sums."""
         spread = math.sqrt(self.exponent * self.biased)
-        return UNIT * (8 * self.exponent + 8 * spread + 4 * BLOCK + 2 * len(self.many[1]) / BLOCK)
+        return UNIT * (8 * self.exponent + 8 * spread + 4 * SUM_BLOCK + 2 * len(self.many[1]) / SUM_BLOCK)
 
     def pair(self, threshold: int, tails: bool = True) -> tuple[float, float]:
         """Chances of both laws to be at or above the threshold, or exactly there."""
@@ -99,11 +96,13 @@ class Count:
     def bounds(self, threshold: int) -> tuple[float, float]:
         """Lower bound of the first tail, upper bound of the second."""
         more, less = self.pair(threshold)
-        return more * (1 - self.rounding) - FAINT, less * (1 + self.rounding) + FAINT + 4 * math.exp(-self.exponent)
+        return more * (1 - self.rounding) - UNDERFLOW, less * (1 + self.rounding) + UNDERFLOW + 4 * math.exp(
+            -self.exponent
+        )
 
     def delta(self, epsilon: float) -> Certified:
         """Lower bound of delta at ``epsilon``, with its width."""
-        if epsilon > LARGEST_EXPONENT:
+        if epsilon > MAX_EXPONENT:
             return Certified(0.0, 0.0)
         ratio = math.exp(epsilon)
         more, less = self.bounds(self.best_threshold(ratio))
@@ -183,8 +182,8 @@ def _deviance(x: Reals, mean: float) -> Reals:
 
 def _tails(pmf: Reals) -> Reals:
     """Sums from each place to the end, in blocks so that round-off stays small."""
-    size = -(-len(pmf) // BLOCK) * BLOCK
-    blocks = np.append(np.zeros(size - len(pmf)), pmf)[::-1].reshape(-1, BLOCK)
+    size = -(-len(pmf) // SUM_BLOCK) * SUM_BLOCK
+    blocks = np.append(np.zeros(size - len(pmf)), pmf)[::-1].reshape(-1, SUM_BLOCK)
     before = np.append(0.0, np.cumsum(blocks.sum(1))[:-1])
     sums = (before[:, None] + np.cumsum(blocks, axis=1)).ravel()[::-1]
     return np.asarray(np.minimum(sums[size - len(pmf) :], 1.0))
@@ -271,11 +270,12 @@ def _lost(n_users: int, rate: float, padded: int) -> float:
     n_users = check(n_users=n_users)["n_users"]
     if padded >= n_users:
         return 0.0
-    last = min(n_users - 1, padded + LONGEST)
+    # Counts beyond a full bag that are listed; more are taken for certain losses.
+    last = min(n_users - 1, padded + 10**6)
     others = np.arange(padded, last + 1, dtype=float)
     chances = np.exp(binomial.log_pmf(others, n_users - 1, rate))
     lost = float(chances @ (1 - padded / (others + 1))) + float(binomial.sf(last, n_users - 1, rate))
-    return min(1.0, lost * (1 + SUMMED) + FAINT)
+    return min(1.0, lost * (1 + 1e-10) + UNDERFLOW)  # relative error of the sum, at most
 
 
 @plainly
@@ -300,15 +300,15 @@ def exactly_lower(
     if whole["kept"] > dimension or whole["kept"] != int(whole["kept"]):
         raise DomainError(f"kept must be a whole number in [1, {dimension}], at most dimension, got {kept!r}")
     messages = dimension * padded
-    if messages > MOST_MESSAGES:
+    if messages > MAX_COUNTED:
         return Certified(0.0, 0.0)
     tail = binomial.log_chance(np.array(float(padded)), n_users - 1, kept / dimension, few=False)
-    full = kept * math.exp(min(float(tail), 0.0)) + (FAINT if n_users > padded else 0.0)
+    full = kept * math.exp(min(float(tail), 0.0)) + (UNDERFLOW if n_users > padded else 0.0)
     count = Count(messages - int(kept), int(kept), *_chances(epsilon0))
     found = _answer(count, epsilon, delta)
     if not full:
         return found
-    granted = full * (1 + math.exp(min(found if epsilon is None else epsilon, LARGEST_EXPONENT)))
+    granted = full * (1 + math.exp(min(found if epsilon is None else epsilon, MAX_EXPONENT)))
     if epsilon is not None:
         return Certified(max(found - granted, 0.0), found.uncertainty)
     return _answer(count, None, (delta or 0.0) + granted) if granted < 1 - (delta or 0.0) else Certified(0.0, 0.0)
@@ -335,7 +335,7 @@ def _given(epsilon: float | None, delta: float | None, **named: float) -> dict[s
 
 def _whole(coordinates: float, messages: int) -> int:
     """Coordinates to look at: all of them, as long as their messages can be counted."""
-    return math.floor(min(coordinates, MOST_MESSAGES // messages))
+    return math.floor(min(coordinates, MAX_COUNTED // messages))
 
 
 def _chances(epsilon0: float) -> tuple[float, float]:

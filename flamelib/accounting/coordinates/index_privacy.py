@@ -12,8 +12,8 @@ from fractions import Fraction
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-# A rate k / d arrives rounded to a double; floors and ceilings of its multiples forgive that much.
-ROUNDED = Fraction(1, 2**52)
+# Relative rounding of a rate k / d to a double, which floors and ceilings of its multiples forgive.
+ROUNDING_RATE = Fraction(1, 2**52)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def multiples_range(sampling_rate: float, index_privacy: float) -> MultiplesRang
     Source: Liu et al. 2021, Algorithm 4 and Proposition 2; Figure 4 draws it.
     """
     sampling_rate, index_privacy = check(sampling_rate=sampling_rate, index_privacy=index_privacy).values()
-    most = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDED)))
+    most = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDING_RATE)))
     return MultiplesRange(least_multiples(sampling_rate, index_privacy), most)
 
 
@@ -81,9 +81,9 @@ def strongest_index_privacy(n_users: int, padded: int, sampling_rate: float) -> 
     IndexPrivacy(index_privacy=3.125, multiples=16)
     """
     rate = Fraction(sampling_rate)
-    multiples = math.floor(padded / (n_users * rate * (1 - ROUNDED)))
+    multiples = math.floor(padded / (n_users * rate * (1 - ROUNDING_RATE)))
     if multiples < 1:
-        least = math.ceil(n_users * rate * (1 - ROUNDED))
+        least = math.ceil(n_users * rate * (1 - ROUNDING_RATE))
         raise DomainError(f"padded must be at least {least}, n_users times sampling_rate, for Theorem 5, got {padded}")
     if multiples == 1 and rate < 1:
         return IndexPrivacy(math.inf, 1)

@@ -29,25 +29,20 @@ from typing import Literal
 
 import numpy as np
 
-from flamelib.accounting.composition.curves import Curve, Delta
-from flamelib.accounting.shuffling import inversion
-from flamelib.accounting.shuffling.brackets import answer, locally, within_reach
+from flamelib.accounting.composition.privacy_profile import Delta, PrivacyProfile
+from flamelib.accounting.shuffling import bromwich
+from flamelib.accounting.shuffling.brackets import locally, within_reach
 from flamelib.accounting.shuffling.closed_form import phi_over_square
-from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
 from flamelib.core import binomial
-from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import above, log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.search import least_whole
-from flamelib.core.vocabulary import DomainError, one_budget
 
 _Padded = KaryProfile | LaplaceProfile
 Bound = Literal["bennett", "hoeffding", "blanket"]
 
-REST = 1e-20  # chance set aside for more reports than are compared
-NOTHING = 1e-9  # share of a divergence below which a full bag counts as laid bare
-ABOVE = 1 + 1e-9  # more than the binomial tails and odds of SciPy are off, relatively
+TAIL_MASS = 1e-20  # probability set aside for more reports than are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +65,19 @@ def all_real(randomizer: _Padded, padded: int) -> Others:
     return Others(padded, randomizer.mass, randomizer.kept)
 
 
-def some_real(randomizer: _Padded, padded: int, real: int) -> Others:
-    r"""``real`` messages, the one in question included, and dummies: :math:`g = \gamma^{(n_s-1)/(n_p-1)}`."""
-    kept = randomizer.kept
-    log_mass = math.log1p(-kept) if kept < 0.5 else math.log(randomizer.mass)
-    return _spread(padded, log_mass * (real - 1))
-
-
 def sampled(
-    randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST, drop: bool = False
+    randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = TAIL_MASS, drop: bool = False
 ) -> Others:
     """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
 
     Where the others may be more than the places, their number is compared up to ``most`` only, by the likelihood ratio.
     A bag that is full without the message counts as laid bare, or with ``drop`` as one that keeps some at random.
     """
+    safe = 1 + 1e-9  # relative error of SciPy's binomial tails and of the odds, with room
     chance, others = sampling_rate * randomizer.kept, n_users - 1
     if others < padded:
         return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
-    overflow = min(ABOVE * float(binomial.sf(padded - 1, others, sampling_rate)), 1.0)
+    overflow = min(safe * float(binomial.sf(padded - 1, others, sampling_rate)), 1.0)
     bare, full = (0.0, overflow) if drop else (overflow, 0.0)
     far = -math.log(rest)
     most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
@@ -96,10 +85,10 @@ def sampled(
     worst = all_real(randomizer, padded)
     if chance >= 1:
         return Others(padded, worst.mass, worst.kept, bare, full)
-    odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
+    odds = safe * chance / (1 - chance) * (n_users - most) / (padded - most)
     if odds / (1 + odds) >= worst.kept:
         return Others(padded, worst.mass, worst.kept, bare, full)
-    rest = bare + ABOVE * float(binomial.sf(most, others, chance))
+    rest = bare + safe * float(binomial.sf(most, others, chance))
     return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0), full)
 
 
@@ -109,57 +98,7 @@ def _spread(padded: int, log_none: float) -> Others:
     return Others(padded, math.exp(log_mass), -math.expm1(log_mass))
 
 
-WIDEST_BRACKET = 1e-4  # relative width of the inversion's answer that is good enough for a curve
-HARD_BUDGET, FEW_BLANKETS = (
-    8.0,
-    10.0,
-)  # larger budgets with fewer blanket messages than this: the inversion is slow and gains nothing
-
-
-def padded_divergence(
-    randomizer: _Padded,
-    padded: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    *,
-    real: int | None = None,
-    against: Literal["real", "dummy"] = "real",
-) -> Certified:
-    """Guarantee of one padded coordinate, by the blanket and the dummies (upper).
-
-    Parameters
-    ----------
-    randomizer : KaryProfile or LaplaceProfile
-        Of the real messages; dummies follow its blanket law.
-    padded : int, at least 2
-        Messages of the coordinate, dummies included, the same number in both data sets.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
-    real : int, from 1 to ``padded``, optional
-        How many of them are real (in the data set with more of them); if left out, the answer holds for any number, of
-        which the worst is that there is no dummy at all.
-    against : str
-        ``real``: the user's message has another value.  ``dummy``: it is there in one data set only; both directions.
-
-    Source: Liu et al. 2021, Theorem 3, by the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5.
-    """
-    epsilon, delta, padded = one_budget(epsilon, delta, padded=padded).values()
-    if real is not None and not (real == int(real) and 1 <= real <= padded):
-        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
-    others = all_real(randomizer, padded) if real is None else some_real(randomizer, padded, int(real))
-    if against not in ("real", "dummy"):
-        raise DomainError(f"against must be one of real, dummy, got {against!r}")
-    pairs = [(1.0, 1.0)] if against == "real" else [(1.0, 0.0), (0.0, 1.0)]
-    both = [Coordinate(randomizer, others, *pair) for pair in pairs]
-
-    def certified(at: float) -> Bracket:
-        found = [inversion.bracket(one.law(at), padded) for one in both]
-        return Bracket(max(one.low for one in found), max(one.high for one in found))
-
-    def quick(at: float) -> float:
-        return max(inversion.quick(one.law(at), padded) for one in both)
-
-    return answer(certified, quick, max(one.most for one in both), epsilon, delta)
+RTOL_CURVE = 1e-4  # relative width of the inversion's bracket for a curve
 
 
 def _top(randomizer: _Padded) -> float:
@@ -225,7 +164,8 @@ class Coordinate:
             local = above(math.exp(locally(max(self.most, self.swapped.most))(epsilon).high), 2)
             hidden = min(local, clear, math.exp(min(self._log_delta(epsilon, bound), 0.0)))
         hidden += self.others.rest * clear
-        if self.others.full * clear <= NOTHING * hidden:
+        # Share of a divergence below which a full bag counts as laid bare.
+        if self.others.full * clear <= 1e-9 * hidden:
             return hidden + self.others.full * clear
         shown = self.scale * Coordinate(self.randomizer, all_real(self.randomizer, self.others.messages)).delta(
             epsilon, bound
@@ -250,12 +190,11 @@ class Coordinate:
         if not within_reach(self.randomizer.epsilon0):
             return math.inf
         blankets = self.others.messages * self.others.mass
-        if bound == "blanket" and self.randomizer.epsilon0 > HARD_BUDGET and blankets < FEW_BLANKETS:
+        # Larger budgets with fewer blanket messages: the inversion is slow and gains nothing.
+        if bound == "blanket" and self.randomizer.epsilon0 > 8.0 and blankets < 10.0:
             return min(self._log_delta(epsilon, "bennett"), self._log_delta(epsilon, "hoeffding"))
         if bound == "blanket":
-            return inversion.bracket(self.law(epsilon), self.others.messages, WIDEST_BRACKET).high + math.log(
-                self.scale
-            )
+            return bromwich.bracket(self.law(epsilon), self.others.messages, RTOL_CURVE).high + math.log(self.scale)
         return self._tail(epsilon, bound) + math.log(self.scale) if epsilon > 0 else math.inf
 
     def _tail(self, epsilon: float, bound: Bound) -> float:
@@ -276,7 +215,7 @@ class Coordinate:
         none = log1mexp(-n * math.log(self.others.kept) + power) if self.others.kept else 0.0
         return math.log(high / (mass * n * math.log1p(u))) + power + none
 
-    def curve(self, bound: Bound = "blanket") -> Curve:
+    def curve(self, bound: Bound = "blanket") -> PrivacyProfile:
         """The certified profile, for composition."""
 
         @functools.cache
@@ -289,4 +228,4 @@ class Coordinate:
 
         most = self.randomizer.epsilon0 if self.others.rest or self.others.full else max(self.most, self.swapped.most)
         other: Delta | None = None if self.first == self.second else backward
-        return Curve(forward, other, most, error=WIDEST_BRACKET if bound == "blanket" else 0.0)
+        return PrivacyProfile(forward, other, most, error=RTOL_CURVE if bound == "blanket" else 0.0)

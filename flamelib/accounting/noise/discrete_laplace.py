@@ -14,10 +14,8 @@ from flamelib.core.logspace import MARGIN, SMALLEST
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
-DIGITS = Context(prec=120, traps=[])  # of a law: 1 - p may be 1e-16 and the modulus 2^256
-FORTY_DIGITS = Context(prec=40, traps=[])  # of a decay, which is rounded to a double
-LARGEST_BITS = 1000  # a modulus of more bits is no double: it counts as infinite
-MANY_TIMES = 1000  # times as many users as planned: the ratio of gamma functions is its limit, the square root
+DECIMAL_120 = Context(prec=120, traps=[])  # arithmetic for a distribution: 1 - p may be 1e-16 and the modulus 2^256
+DECIMAL_40 = Context(prec=40, traps=[])  # arithmetic for a decay, which is rounded to a double
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,8 @@ def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
     """
     reach, p = odd(modulus) // 2, Decimal(decay)
     inside = abs(value) <= reach
-    mass = _times(DIGITS.subtract(1, p), DIGITS.power(p, abs(value))) if inside else Decimal(0)
-    return NoiseLaw(float(DIGITS.divide(mass, _norm(p, reach))), truncated_variance(modulus, decay))
+    mass = _times(DECIMAL_120.subtract(1, p), DECIMAL_120.power(p, abs(value))) if inside else Decimal(0)
+    return NoiseLaw(float(DECIMAL_120.divide(mass, _norm(p, reach))), truncated_variance(modulus, decay))
 
 
 def truncated_variance(modulus: int, decay: float) -> float:
@@ -56,13 +54,13 @@ def truncated_variance(modulus: int, decay: float) -> float:
     given = check(modulus=modulus, decay=decay)
     reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
     bracket = [
-        DIGITS.add(1, p),
-        _times(-((reach + 1) ** 2), DIGITS.power(p, reach)),
-        _times(2 * reach * reach + 2 * reach - 1, DIGITS.power(p, reach + 1)),
-        _times(-(reach**2), DIGITS.power(p, reach + 2)),
+        DECIMAL_120.add(1, p),
+        _times(-((reach + 1) ** 2), DECIMAL_120.power(p, reach)),
+        _times(2 * reach * reach + 2 * reach - 1, DECIMAL_120.power(p, reach + 1)),
+        _times(-(reach**2), DECIMAL_120.power(p, reach + 2)),
     ]
-    total, low = reduce(DIGITS.add, bracket, Decimal(0)), DIGITS.subtract(1, p)
-    return float(DIGITS.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
+    total, low = reduce(DECIMAL_120.add, bracket, Decimal(0)), DECIMAL_120.subtract(1, p)
+    return float(DECIMAL_120.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
 
 
 @states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", rests_on="proven", adjacency="none")
@@ -101,7 +99,8 @@ def _variance_bound_at(rate: float, modulus: int) -> float:
     """As :func:`variance_bound` for ``p = exp(-rate)``, which no double need be close to."""
     if rate == 0:
         return math.inf
-    half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
+    # A modulus of more bits is no double: it counts as infinite.
+    half = float((modulus + 1) // 2) if modulus.bit_length() <= 1000 else math.inf
     norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
     p, low = math.exp(-rate), -math.expm1(-rate)
     return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN) + SMALLEST
@@ -207,7 +206,7 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     surplus = n_users / crowd
     if surplus == 1:
         return noise.mean_error
-    wide = surplus > MANY_TIMES
+    wide = surplus > 1000  # surplus beyond which the ratio of gamma functions is its limit, the square root
     ratio = math.sqrt(surplus) if wide else math.exp(math.lgamma(surplus + 0.5) - math.lgamma(surplus))
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
@@ -215,7 +214,12 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
 def crowded_reach(decay: float, chance: float, surplus: float) -> int:
     r"""What the noise reaches with this chance c at most, where all n users add the shares of a crowd (upper).
 
-    By :func:`log_crowded_tail`, with :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
+    For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
+    Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
+
+    .. math:: \ln P\Big(|W|\ln\tfrac1p\ge x\Big) \le \ln2 - \frac{x^2}{r+s} + r\ln\frac{r+s}{2r} .
+
+    With :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
 
     .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
 
@@ -227,23 +231,10 @@ def crowded_reach(decay: float, chance: float, surplus: float) -> int:
     return math.ceil(tail / -math.log(decay) * (1 + 1e-15))
 
 
-def log_crowded_tail(decay: float, size: float, surplus: float) -> float:
-    r"""Logarithm of the chance of noise of at least this size, where n users add the shares of a crowd of h (upper).
-
-    For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
-    Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
-
-    .. math:: \ln P\Big(|W|\ln\tfrac1p\ge x\Big) \le \ln2 - \frac{x^2}{r+s} + r\ln\frac{r+s}{2r} .
-    """
-    reach = size * -math.log(decay)
-    whole = surplus + math.hypot(surplus, reach)
-    return min(0.0, math.log(2) - reach / whole * reach + surplus * math.log(whole / (2 * surplus)))
-
-
 def noise_decay(scale: int, epsilon: float) -> float:
     r"""The least double that is not below :math:`e^{-\varepsilon/k}`: noise that keeps epsilon for shifts up to k."""
     given = check(scale=scale, epsilon=epsilon)
-    wanted = FORTY_DIGITS.exp(FORTY_DIGITS.divide(-Decimal(given["epsilon"]), given["scale"]))
+    wanted = DECIMAL_40.exp(DECIMAL_40.divide(-Decimal(given["epsilon"]), given["scale"]))
     nearest = float(wanted)
     decay = math.nextafter(nearest, 2) if Decimal(nearest) <= wanted else nearest
     if decay >= 1:
@@ -252,9 +243,9 @@ def noise_decay(scale: int, epsilon: float) -> float:
 
 
 def _times(*factors: Decimal | int) -> Decimal:
-    return reduce(DIGITS.multiply, factors, Decimal(1))
+    return reduce(DECIMAL_120.multiply, factors, Decimal(1))
 
 
 def _norm(p: Decimal, reach: int) -> Decimal:
     """The denominator, ``1 + p - 2 p^(M + 1)``."""
-    return DIGITS.subtract(DIGITS.add(1, p), _times(2, DIGITS.power(p, reach + 1)))
+    return DECIMAL_120.subtract(DECIMAL_120.add(1, p), _times(2, DECIMAL_120.power(p, reach + 1)))

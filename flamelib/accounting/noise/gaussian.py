@@ -17,16 +17,16 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import MARGIN, probability
+from flamelib.core.logspace import LOG_NORMAL_PEAK, MARGIN, MAX_SQUARED, probability
 from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, plainly
 
-LOG_DENSITY = -math.log(2 * math.pi) / 2  # of a standard normal law at 0
-FARTHEST = 1e150  # standard deviations whose square is a double
-LOWEST = -sys.float_info.max  # stands for a logarithm that no double holds
-TRAPEZOID = 1 / 8  # of the trapezoid rule, whose error falls exponentially in it: below the round-off of the sum
-NODES = tuple(TRAPEZOID * i for i in range(-36, 30))  # the integrand is below round-off beyond
+MIN_RATIO = 1e-6  # least ratio of sensitivity to noise_std: a smaller one counts as this, which protects less
+MAX_RATIO = 1000.0  # ratio of sensitivity to noise_std beyond which noise hides nothing
+TRAPEZOID_STEP = 1 / 8  # step of the trapezoid rule, whose error falls exponentially in it: below round-off
+# Nodes of the trapezoid rule; the integrand is below round-off beyond.
+TRAPEZOID_GRID = tuple(TRAPEZOID_STEP * i for i in range(-36, 30))
 
 
 @states("participation", "thm-2.4", item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
@@ -124,14 +124,15 @@ def _least(value: Callable[[float], float], delta: float, reach: float) -> float
 
 def _log_delta(sensitivity: float, noise_std: float, epsilon: float) -> tuple[float, float]:
     r"""Logarithms of delta, and of :math:`e^\varepsilon\Phi(-y)`, its slope with the sign turned."""
+    lowest = -sys.float_info.max  # in place of a logarithm that no double holds
     scale = Fraction(noise_std) / Fraction(sensitivity)
     middle, half = Fraction(epsilon) * scale, 1 / (2 * scale)
     x, y, ratio = _rounded(middle - half), _rounded(middle + half), _rounded(2 * half)
-    if x > FARTHEST:
-        return LOWEST, LOWEST
-    log_density = LOG_DENSITY - x * x / 2
+    if x > MAX_SQUARED:
+        return lowest, lowest
+    log_density = LOG_NORMAL_PEAK - x * x / 2
     beyond = _mills(y)
-    slope = log_density + math.log(beyond) if beyond > 0 else LOWEST
+    slope = log_density + math.log(beyond) if beyond > 0 else lowest
     if x < -0.5:
         return math.log1p(-math.erfc(-x / math.sqrt(2)) / 2 - math.exp(slope)), slope
     here = _mills(x)
@@ -160,10 +161,10 @@ def _mills(t: float) -> float:
 def _mean(x: float, ratio: float) -> float:
     """``(M(x) - M(x + ratio)) / ratio`` by the trapezoid rule under ``u = exp(t - exp(-t))``, in units of 1/x."""
     unit, total = 1 / max(1.0, x), 0.0
-    for t in NODES:
+    for t in TRAPEZOID_GRID:
         fall = math.exp(-t)
         u = unit * math.exp(t - fall)
         z = ratio * u
         kept = -math.expm1(-z) / z if z > 0 else 1.0
         total += u * u * (1 + fall) * math.exp(-(x + u / 2) * u) * kept
-    return TRAPEZOID * total
+    return TRAPEZOID_STEP * total

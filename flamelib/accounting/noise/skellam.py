@@ -1,4 +1,4 @@
-r"""Whole-number noise for whole-number vectors: Skellam and discrete Gaussian, over many rounds; standard library only.
+r"""Skellam noise for whole-number vectors, over many rounds; standard library only.
 
 A vector of ``dimension`` whole numbers is released with independent noise on every coordinate; replacing one member
 moves it by at most ``sensitivity_2`` in the 2-norm and ``sensitivity_1`` in the 1-norm, in units of the grid.  Rényi
@@ -22,35 +22,9 @@ from flamelib.core.vocabulary import check
 
 _Curve = Callable[[float], float]
 
-ORDER_STEP = 10 ** (1 / 16)  # from order to order, less 1: sixteen a decade, from 1 + 1e-3 to 1 + 1e9
-ORDERS = tuple(1 + ORDER_STEP**i for i in range(-48, 145))
-SECTIONS = 32  # golden sections, which shorten an interval to 2e-7 of itself
-SCAN = 32  # places in which a valley is looked for
-CONDITIONAL = math.exp(-0.5)  # chance of rounding again by default: more trials, a smaller norm
-MOST_VARIANCE = 1e300  # variance beyond which no noise is tried
-
-
-def skellam_renyi(
-    order: float,
-    sensitivity_2: float,
-    variance: float,
-    sensitivity_1: float | None = None,
-    dimension: int | None = None,
-) -> float:
-    r"""Rényi divergence of Skellam noise on a vector of whole numbers (upper, as cited).
-
-    .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
-              \frac{3\Delta_1}{2\mu}\Big\}
-
-    for the variance :math:`\mu` of the noise of one coordinate of the sum.  Of the 1-norm no more than
-    :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of d whole numbers.  Both directions
-    are the same, the noise being symmetric.
-
-    Source: Agarwal, Kairouz, Liu 2021, The Skellam Mechanism for Differentially Private Federated Learning,
-    Theorem 3.5 and Corollary 3.6.
-    """
-    order, sensitivity_2, variance = check(order=order, sensitivity_2=sensitivity_2, variance=variance).values()
-    return _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))(order)
+ORDER_RATIO = 10 ** (1 / 16)  # ratio of neighbouring orders less 1: sixteen a decade, from 1 + 1e-3 to 1 + 1e9
+REAL_ORDERS = tuple(1 + ORDER_RATIO**i for i in range(-48, 145))  # Rényi orders that are tried first
+REJECTION = math.exp(-0.5)  # default probability that a vector is rounded again: more trials, a smaller norm
 
 
 def vector_epsilon(
@@ -64,8 +38,10 @@ def vector_epsilon(
 ) -> float:
     r"""Epsilon of Skellam noise on whole numbers after all rounds (upper, as cited); ``inf`` where none will do.
 
-    Norms and variance are those of :func:`skellam_renyi`.  With ``security_bits``, the :math:`\sigma` of one
-    coordinate, what the shuffled shares of split-and-mix tell beside the sums is added.
+    ``variance`` is that of the noise of one coordinate of the sum.  Of the 1-norm no more than
+    :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of d whole numbers.  With
+    ``security_bits``, the :math:`\sigma` of one coordinate, what the shuffled shares of split-and-mix tell beside the
+    sums is added.
 
     Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6; Canonne, Kamath, Steinke 2020 (conversion).
     """
@@ -89,6 +65,7 @@ def least_variance(
     It is that of one coordinate of the sum, and ``inf`` where no noise is enough.  Delta is counted at epsilon itself;
     where the shares cost much of it there, less noise may keep a smaller epsilon.
     """
+    max_variance = 1e300  # largest variance that is tried
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
     dimension, sensitivity_2, rounds, epsilon, delta = given.values()
     norm_1 = _norm_1(sensitivity_2, sensitivity_1, dimension)
@@ -102,35 +79,13 @@ def least_variance(
         curve = _curve(sensitivity_2, variance, norm_1)
         return _log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
-    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / MOST_VARIANCE)
-    while reach < MOST_VARIANCE and not (delta and log_delta(reach) <= math.log(delta)):
+    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / max_variance)
+    while reach < max_variance and not (delta and log_delta(reach) <= math.log(delta)):
         reach *= 16
-    return smallest_epsilon(log_delta, delta, reach) if reach < MOST_VARIANCE else math.inf
+    return smallest_epsilon(log_delta, delta, reach) if reach < max_variance else math.inf
 
 
-def gaussian_epsilon(
-    dimension: int,
-    sensitivity_2: float,
-    noise_std: float,
-    rounds: int,
-    delta: float,
-    security_bits: float | None = None,
-) -> float:
-    r"""Epsilon of discrete Gaussian noise on vectors of whole numbers after all rounds (upper).
-
-    :math:`D_\lambda \le \lambda\Delta_2^2/(2\sigma^2)` at every order, as for Gaussian noise, where one party adds the
-    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: a sum of discrete Gaussians is no
-    discrete Gaussian.  ``dimension`` matters for the shares alone.
-
-    Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy.
-    """
-    given = check(dimension=dimension, sensitivity_2=sensitivity_2, noise_std=noise_std, rounds=rounds, delta=delta)
-    dimension, sensitivity_2, noise_std, rounds, delta = given.values()
-    ratio, log_eta = sensitivity_2 / noise_std, _log_distance(dimension, rounds, security_bits)
-    return curve_epsilon(lambda order: order * ratio * ratio / 2, rounds, delta, log_eta)
-
-
-def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONAL) -> float:
+def rounded_norm(dimension: int, clip_norm: float, rejection: float = REJECTION) -> float:
     r"""Largest 2-norm of a vector of norm ``clip_norm`` after conditional random rounding (upper, as cited).
 
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
@@ -167,7 +122,17 @@ def _norm_1(sensitivity_2: float, sensitivity_1: float | None, dimension: int | 
 
 
 def _curve(sensitivity_2: float, variance: float, norm_1: float) -> _Curve:
-    """The bound of :func:`skellam_renyi` at every real order."""
+    r"""Rényi divergence of Skellam noise on a vector of whole numbers, at every real order (upper, as cited).
+
+    .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
+              \frac{3\Delta_1}{2\mu}\Big\}
+
+    at whole orders, for the variance :math:`\mu` of the noise of one coordinate of the sum; chords between them.  Both
+    directions are the same, the noise being symmetric.
+
+    Source: Agarwal, Kairouz, Liu 2021, The Skellam Mechanism for Differentially Private Federated Learning,
+    Theorem 3.5 and Corollary 3.6.
+    """
     ratio = sensitivity_2 / math.sqrt(variance)
     square, first = ratio * ratio, norm_1 / variance
 
@@ -233,15 +198,16 @@ def _log_with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
 
 def _least(value: Callable[[float], float]) -> float:
     """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
-    best = min(ORDERS, key=value)
-    return min(value(best), value(_bottom(value, 1 + (best - 1) / ORDER_STEP, 1 + (best - 1) * ORDER_STEP)))
+    best = min(REAL_ORDERS, key=value)
+    return min(value(best), value(_bottom(value, 1 + (best - 1) / ORDER_RATIO, 1 + (best - 1) * ORDER_RATIO)))
 
 
 def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:
     """The first argument of a scan not above the target; else the bottom of the valley around the lowest."""
-    width = max(0.0, high - low) / SCAN
+    places = 32  # places of the scan
+    width = max(0.0, high - low) / places
     found = [(value(low), low)]
-    while found[-1][0] > target and len(found) <= SCAN:
+    while found[-1][0] > target and len(found) <= places:
         at = low + len(found) * width
         found.append((value(at), at))
     if found[-1][0] <= target:
@@ -252,7 +218,7 @@ def _valley(value: Callable[[float], float], target: float, low: float, high: fl
 
 def _bottom(value: Callable[[float], float], low: float, high: float) -> float:
     """The least of a function that falls and then rises, by golden section."""
-    for _ in range(SECTIONS):
+    for _ in range(32):  # golden sections, which shorten an interval to 2e-7 of itself
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         low, high = (low, right) if value(left) <= value(right) else (left, high)
     return (low + high) / 2

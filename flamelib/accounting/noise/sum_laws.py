@@ -12,7 +12,7 @@ Both laws are mixtures of symmetric unimodal ones: symmetric, and falling away f
 
 with :math:`\sum_iw_it^i=E[p^Y(1+t)^Y]=\big(h_0+\frac{h_1t}{1-\alpha t}\big)^n`, :math:`\alpha=\frac{p^2}{1-p^2}`,
 :math:`h_0=1-\frac\pi{1+p}`, :math:`h_1=\frac{\pi p}{(1+p)(1-p^2)}`; tails are of the same form.  All terms are positive
-and held by logarithms; counts of X that come with a chance below ``exp(-RARE)`` are left out (``log_lost``).  At 0,
+and held by logarithms; counts of X that come with a chance below ``exp(-LOG_LOST)`` are left out (``log_lost``).  At 0,
 :math:`\sum_j\mathrm{Bin}(n,q)(j)\,\kappa^jP_{j-1}(z)` by Legendre polynomials, :math:`\kappa=\frac{1-p}{1+p}`,
 :math:`z=\frac{1+p^2}{1-p^2}`.
 
@@ -36,12 +36,8 @@ from flamelib.core.logspace import UNIT, log1mexp, logaddexp
 from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check, keep
 
-RARE = 200.0  # a chance of exp(-200) is left out, and told as lost
-MOST_NUMBERS = 512  # numbers that add up at most: the work grows with the square
-PANEL = 2.0  # of a panel of Gauss's rule, in the logarithm of v
-LOW_END, HIGH_END = math.log(1e-18), 44.0  # ends of the panels in that logarithm; the rest is a power of v
-QUADRATURE = 1e-11  # relative error of the integral, at most
-CLEAR = 1e-9  # second differences of logarithms that are surely not round-off
+LOG_LOST = 200.0  # minus the logarithm of the probability that is left out, and told as lost
+MAX_SUMMANDS = 512  # noise terms at most: the work grows with the square
 
 
 class Noise(Protocol):
@@ -80,9 +76,9 @@ class ThinnedNoise:
 
     def __post_init__(self) -> None:
         keep(self, **check(decay=self.decay, noise_rate=self.noise_rate))
-        if self.last > MOST_NUMBERS:
+        if self.last > MAX_SUMMANDS:
             raise DomainError(
-                f"n_users times noise_rate must leave at most {MOST_NUMBERS} numbers to add up, got {self.last}"
+                f"n_users times noise_rate must leave at most {MAX_SUMMANDS} numbers to add up, got {self.last}"
             )
 
     @cached_property
@@ -93,7 +89,7 @@ class ThinnedNoise:
     @property
     def log_lost(self) -> float:
         """Logarithm of a bound on the mass that is left out."""
-        return -RARE if self.last < self.n_users else -math.inf
+        return -LOG_LOST if self.last < self.n_users else -math.inf
 
     @cached_property
     def coefficients(self) -> tuple[Reals, Reals]:
@@ -113,7 +109,8 @@ class ThinnedNoise:
             j = np.arange(m)
             tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + _log_choose(m - 1, m)))
         masses = _correlated(first, np.array(tilted))
-        if (2 * masses[1:-1] - masses[:-2] - masses[2:] < CLEAR).any():
+        # Second differences of logarithms beyond round-off.
+        if (2 * masses[1:-1] - masses[:-2] - masses[2:] < 1e-9).any():
             raise DomainError(f"n_users and noise_rate must give noise that is log-concave from 1 on, got {self}")
         powers = np.arange(count)
         return masses, _correlated(masses, powers * log_p - (powers + 1) * log_gap)
@@ -192,24 +189,27 @@ class PolyaNoise:
 
     def error(self, x: int) -> float:
         """Largest error of a logarithm."""
-        return (0.0 if self.concave else QUADRATURE) + 8 * UNIT * (1 - x * math.log(self.decay))
+        # Relative error of the integral, at most.
+        return (0.0 if self.concave else 1e-11) + 8 * UNIT * (1 - x * math.log(self.decay))
 
     def log_between(self, x: int, count: float) -> float:
         """Logarithm of the mass of ``count`` whole numbers from x on, short of shares.
 
         By Gauss's rule on panels of the logarithm of v; what lies below and beyond them is a power of v.
         """
+        high = 44.0  # upper end of the panels in log v; the rest is a power of v
         p, r, lacking = self.decay, self.n_users / self.planned, (self.planned - self.n_users) / self.planned
         gap, wide, log_p = 1 - p, (1 - p) * (1 + p), math.log(self.decay)
-        low = LOW_END + min(math.log(gap), -math.log(x + 1.0))
-        edges = np.linspace(low, HIGH_END, 1 + math.ceil((HIGH_END - low) / PANEL))
+        # Lower end of the panels in log v; the rest is a power of v.
+        low = math.log(1e-18) + min(math.log(gap), -math.log(x + 1.0))
+        edges = np.linspace(low, high, 1 + math.ceil((high - low) / 2.0))  # width of a panel of Gauss's rule, in log v
         half = np.diff(edges)[:, None] / 2
         u = (edges[:-1, None] + half + half * NODES).ravel()
         v = np.exp(u)
         some = np.log(-np.expm1(float(count) * (log_p - np.log1p(v)))) - np.log(v + gap)
         logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
         below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
-        beyond = -r * HIGH_END - math.log(r) if x == 0 else -math.inf
+        beyond = -r * high - math.log(r) if x == 0 else -math.inf
         total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
         return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
 
@@ -220,11 +220,11 @@ def log_from(noise: Noise, x: int) -> float:
 
 
 def rare_count(n_users: int, rate: float) -> int:
-    """Least count that independent events of this rate exceed with a chance of at most ``exp(-RARE)``."""
+    """Least count that independent events of this rate exceed with a chance of at most ``exp(-LOG_LOST)``."""
     first = math.floor(n_users * rate)
 
     def rare(count: int) -> bool:
-        return float(log_tail(np.array(count + 1.0), n_users, rate)) <= -RARE
+        return float(log_tail(np.array(count + 1.0), n_users, rate)) <= -LOG_LOST
 
     return max(least_whole(rare, first, max(first, n_users)), 1)
 

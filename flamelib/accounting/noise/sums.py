@@ -6,22 +6,19 @@ on which :math:`f(x-s)/f(x)` exceeds :math:`e^\varepsilon` is made of s and one 
 masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``, added on the safe side.
 Proof: book, chapter on cloak aggregation, "What the released sum tells".
 
-Several sums of the same users are composed by :func:`flamelib.accounting.composition.curves.composed_epsilon` with the
-profile ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
+Several sums of the same users are composed by :func:`flamelib.accounting.composition.privacy_profile.composed_epsilon`
+with the profile ``PrivacyProfile(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
 """
 
 import math
 from functools import partial, reduce
 
-from flamelib.accounting.noise.sum_laws import MOST_NUMBERS, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
+from flamelib.accounting.noise.sum_laws import MAX_SUMMANDS, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp, logaddexp, probability
 from flamelib.core.search import least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd, one_budget
-
-SLOPE_STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is taken, for the uncertainty
-LARGEST_LOSS = 1e4  # a loss beyond is not searched: the largest of all is the answer
 
 
 @states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper", rests_on="proven")
@@ -94,15 +91,15 @@ def polya_sum(
         raise DomainError(f"missing must be a whole number in [0, {n_users - 1}] of {n_users} users, got {missing}")
     epsilon, delta = one_budget(epsilon, delta).values()
     there = given["n_users"] - given["missing"]
-    times = min(there // planned, MOST_NUMBERS)
+    times = min(there // planned, MAX_SUMMANDS)
     noise = ThinnedNoise(times, decay, 1.0) if times > 1 else PolyaNoise(there, planned, decay)
     return _answer(noise, given["scale"], epsilon, delta, -math.inf)
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """The most of these users of whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
+    """The most of these users of whom hardly ever more than ``MAX_SUMMANDS`` add noise at a time."""
     n_users, noise_rate = check(n_users=n_users, noise_rate=noise_rate).values()
-    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST_NUMBERS, 0, n_users)
+    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MAX_SUMMANDS, 0, n_users)
 
 
 def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
@@ -116,6 +113,7 @@ def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None
     What both cost is convex in the exponential of epsilon.  It falls while the chance, without the change, of the set
     on which the ratio exceeds that is larger than what is cut; beyond, the least of it is the answer.
     """
+    step = 1e-4  # relative step of epsilon for the slope of log delta, for the uncertainty
     pure, cuts = _pure(noise, shift), log_cut > -math.inf
     valley = smallest_epsilon(partial(_log_exceeding, noise, shift), math.exp(log_cut), pure) if cuts else pure
 
@@ -127,16 +125,14 @@ def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None
         at = min(epsilon, valley) if cuts else epsilon
         high, wrong = probability(log_delta(at)), _excess(noise, shift, at)[1]
         return Certified(high, min(probability(wrong), high))
-    if not delta or delta == 1 or (pure > LARGEST_LOSS and not cuts):
+    if not delta or delta == 1 or (pure > 1e4 and not cuts):  # loss beyond which the largest of all is the answer
         return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
     target = math.log(delta)
     found = smallest_epsilon(log_delta, delta, valley)
     if log_delta(found) > target:
         return Certified(math.inf, 0.0)
-    fall = max((log_delta((1 - SLOPE_STEP) * found) - target) / SLOPE_STEP, SLOPE_STEP)
-    return Certified(
-        found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + SLOPE_STEP * SLOPE_STEP, 1.0) * found
-    )
+    fall = max((log_delta((1 - step) * found) - target) / step, step)
+    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + step * step, 1.0) * found)
 
 
 def _pure(noise: Noise, shift: int) -> float:

@@ -1,15 +1,14 @@
-r"""Exact accounting of Skellam and discrete Gaussian noise on whole numbers that are known to move by so much.
+r"""Exact accounting of Skellam noise on whole numbers that are known to move by so much.
 
-Both laws are log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
-half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.noise.sums`).
-Of a vector every coordinate is a pair of its own, composed by
-:func:`flamelib.accounting.composition.known_pairs.composed` where the change is known coordinate by coordinate, as it
-is for sketches.
+The law is log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
+half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.noise.sums`). Of a vector
+every coordinate is a pair of its own, composed by :func:`flamelib.accounting.composition.dominating_pair.composed`
+where the change is known coordinate by coordinate, as it is for sketches.
 
 Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
 recursion downwards that forgets where it began.  Masses are listed as far as they are likely; beyond the list of the
-other law they are taken too small rather than too large, which makes delta larger: discrete Gaussian ones are known,
-and :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most its integral from x + 1 to x + 2.
+other law they are taken too small rather than too large, which makes delta larger:
+:math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most its integral from x + 1 to x + 2.
 """
 
 import math
@@ -20,18 +19,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from flamelib.accounting.composition.known_pairs import STEEP, Cells
-from flamelib.accounting.noise.sum_laws import RARE
+from flamelib.accounting.composition.dominating_pair import DominatingPair
+from flamelib.accounting.noise.sum_laws import LOG_LOST
 from flamelib.accounting.noise.sums import log_delta
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT, probability
+from flamelib.core.logspace import MAX_EXPONENT, UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
-LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8  # ratios are doubles; masses are listed for some 2e5 whole numbers
-HELD = 1e-280  # masses beside which what doubles lose at their lower end does not count
-SPARE = 64  # steps of the recursion before the ratios that are kept, by which its start is forgotten
+LARGEST_VARIANCE = 1e8  # largest variance: masses are listed for some 2e5 whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +66,11 @@ class WholeNoise:
     @cached_property
     def _tails(self) -> Reals:
         # One after the other where doubles do not hold the masses: there each is next to nothing beside the one before.
+        held = 1e-280  # masses beside which the underflow of doubles does not count
         sums, faint = _running_sums(np.exp(self.logs[::-1])), np.logaddexp.accumulate(self.logs[::-1])
-        return np.where(sums > HELD, np.log(np.maximum(sums, HELD)), faint)[::-1]
+        return np.where(sums > held, np.log(np.maximum(sums, held)), faint)[::-1]
 
-    def cells(self, shift: int) -> Cells:
+    def cells(self, shift: int) -> DominatingPair:
         """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed in any order.
 
         What only one of both lists has counts as seen.
@@ -85,11 +83,11 @@ class WholeNoise:
         losses, width = there - here, 2 * self.error(last)
         base, moved = np.exp(here), np.exp(there)
         # Of a loss beyond the largest exponential the base is nothing.
-        gain = np.where(losses < STEEP, base * np.expm1(np.minimum(losses, STEEP)), moved)
+        gain = np.where(losses < MAX_EXPONENT, base * np.expm1(np.minimum(losses, MAX_EXPONENT)), moved)
         seen = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
         rows = (losses - width, losses + width, base, gain, 2 * width * (base + moved))
         ends = ([-math.inf, math.inf], [-math.inf, math.inf], [seen, 0.0], [-seen, seen], [0.0, 0.0])
-        return Cells(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
+        return DominatingPair(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
 
 
 def skellam_noise(variance: float) -> WholeNoise:
@@ -100,7 +98,8 @@ def skellam_noise(variance: float) -> WholeNoise:
     variance = check(variance=variance)["variance"]
     last = _reach(variance)
     ratio, ratios = 0.0, np.empty(last)
-    for x in range(2 * last + SPARE, 0, -1):
+    # Steps of the recursion before the ratios that are kept, by which its start is forgotten.
+    for x in range(2 * last + 64, 0, -1):
         ratio = 1 / (2 * x / variance + ratio)
         if x <= last:
             ratios[x - 1] = ratio
@@ -109,21 +108,6 @@ def skellam_noise(variance: float) -> WholeNoise:
         return (x + 1) * math.asinh((x + 1) / variance) - (x + 1) ** 2 / (math.hypot(x + 1, variance) + variance)
 
     return _normalised(np.append(0.0, _running_sums(np.log(ratios))), fall)
-
-
-def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
-    r"""Discrete Gaussian noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` (exact up to round-off).
-
-    Deviations lie in [1e-50, 1e4].
-
-    Source: Canonne, Kamath, Steinke 2020.
-    """
-    noise_std = check(noise_std=noise_std)["noise_std"]
-
-    def fall(x: int) -> float:
-        return (x / noise_std) ** 2 / 2
-
-    return _normalised(-((np.arange(_reach(noise_std * noise_std) + 1) / noise_std) ** 2) / 2, fall)
 
 
 def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
@@ -141,12 +125,13 @@ def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, de
 
 
 def _reach(variance: float) -> int:
-    """Beyond this, masses are below ``exp(-RARE)`` together, by Bernstein's inequality."""
-    if not LEAST_VARIANCE <= variance <= LARGEST_VARIANCE:
-        ends = f"[{LEAST_VARIANCE:g}, {LARGEST_VARIANCE:g}]"
+    """Beyond this, masses are below ``exp(-LOG_LOST)`` together, by Bernstein's inequality."""
+    min_variance = 1e-100  # least variance whose ratios of masses are doubles
+    if not min_variance <= variance <= LARGEST_VARIANCE:
+        ends = f"[{min_variance:g}, {LARGEST_VARIANCE:g}]"
         raise DomainError(f"variance must be in {ends} for exact masses, got {variance:g}")
-    third = (RARE + 1) / 3
-    return math.ceil(third + math.sqrt(third * third + 2 * (RARE + 1) * variance))
+    third = (LOG_LOST + 1) / 3
+    return math.ceil(third + math.sqrt(third * third + 2 * (LOG_LOST + 1) * variance))
 
 
 def _running_sums(terms: Reals) -> Reals:
@@ -159,4 +144,4 @@ def _running_sums(terms: Reals) -> Reals:
 
 def _normalised(logs: Reals, fall: Callable[[int], float]) -> WholeNoise:
     total = 1 + 2 * float(np.exp(logs[1:]).sum())
-    return WholeNoise(logs - math.log(total), math.log(2) - RARE, fall)
+    return WholeNoise(logs - math.log(total), math.log(2) - LOG_LOST, fall)

@@ -12,9 +12,6 @@ from flamelib.core.logspace import ROUNDING, above, least_double, log_expm1, log
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-# From here on a double cannot hold the exponential, and its logarithm is carried instead.
-LARGE = 709.0
-
 
 @states(
     "flame", "lem-4", item="Lemma 4, amplification by subsampling without replacement", gives="upper", rests_on="proven"
@@ -80,7 +77,8 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
     .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
     """
     epsilon = check(epsilon=epsilon)["epsilon"]
-    grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
+    # Beyond, a double cannot hold the exponential, and its logarithm is used instead.
+    grown = math.expm1(epsilon) if epsilon < 709.0 else math.inf
     for rate in sampling_rates:
         grown /= check(sampling_rate=rate)["sampling_rate"]
     if grown < math.inf:
@@ -91,7 +89,7 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation."""
     epsilon, sampling_rate = check(epsilon=epsilon, sampling_rate=sampling_rate).values()
-    if epsilon < LARGE:
+    if epsilon < 709.0:
         return min(epsilon, above(math.log1p(product_above(sampling_rate, math.expm1(epsilon))), 8))
     # log(beta e^epsilon + 1 - beta), the greater of the two summands set apart.
     main = epsilon + math.log(sampling_rate)

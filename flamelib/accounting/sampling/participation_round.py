@@ -4,23 +4,19 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from flamelib.accounting.sampling import known
-from flamelib.accounting.sampling.hidden import (
+from flamelib.accounting.sampling import public_participation
+from flamelib.accounting.sampling.adaptive_gradients import MAX_RECORDS, turned_gradients
+from flamelib.accounting.sampling.secret_participation import (
     READINGS,
     participation_noise,
     random_participation,
     random_participation_add,
 )
-from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
-from flamelib.core.vocabulary import check
-
-ANGLES = (0.0, 30.0, 60.0, 90.0)  # degrees that are tried for ``turned``
-MAX_VARIANCE = 50.0  # of the number of other records drawn, where their gradients are turned
-SHARP_RATIO = 12.0  # clipping norm over noise from which on turned gradients lose hardly more
+from flamelib.core.vocabulary import Checked
 
 
 @dataclass(frozen=True, slots=True)
-class ParticipationRound:
+class ParticipationRound(Checked):
     """Public parameters of one round, and the number of records of the affected client.
 
     The names of schemes are ``outer`` (a certified upper bound), ``inner`` (promises nothing), ``aligned`` (exact for
@@ -39,10 +35,6 @@ class ParticipationRound:
     n_records: int = 30
     noise_std: float = 1.0
     clip_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in check(**asdict(self)).items():
-            object.__setattr__(self, name, value)
 
     def as_parameters(self) -> dict[str, Any]:
         """The parameters by name, as the accounts of random participation take them."""
@@ -68,14 +60,16 @@ class ParticipationRound:
         enough to be summed over.  Noise below a twelfth of the clipping norm counts as that much: more noise is
         post-processing.
         """
-        few = int(MAX_VARIANCE / max(self.record_rate * (1 - self.record_rate), MAX_VARIANCE / MOST_RECORDS))
-        noise = max(self.noise_std, self.clip_norm / SHARP_RATIO)
+        max_variance = 50.0  # variance of the number of other records drawn, at most, where their gradients are turned
+        few = int(max_variance / max(self.record_rate * (1 - self.record_rate), max_variance / MAX_RECORDS))
+        # Ratio of clip_norm to noise_std from which on turned gradients lose almost no more.
+        noise = max(self.noise_std, self.clip_norm / 12.0)
         given = asdict(self) | {"n_records": min(self.n_records, few), "noise_std": noise}
         return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
 
     def most_turned(self, epsilon: float) -> float:
         """The largest of these at 0, 30, 60 and 90 degrees (lower)."""
-        return max(self.turned(angle, epsilon) for angle in ANGLES)
+        return max(self.turned(angle, epsilon) for angle in (0.0, 30.0, 60.0, 90.0))  # degrees
 
     def _guarantee(self, scheme: str, **given: Any) -> float:
         rates: dict[str, Any] = asdict(self)
@@ -84,5 +78,9 @@ class ParticipationRound:
         if scheme in READINGS:
             return float(random_participation(scheme, **rates, **given))
         del rates["n_records"]
-        baselines: dict[str, Callable[..., float]] = {"ols": known.ols, "wcs": known.wcs, "cs": known.cs}
+        baselines: dict[str, Callable[..., float]] = {
+            "ols": public_participation.ols,
+            "wcs": public_participation.wcs,
+            "cs": public_participation.cs,
+        }
         return float(baselines[scheme](**rates, **given))

@@ -13,8 +13,6 @@ from flamelib.core.logspace import exp_or_inf, log_expm1
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
 
-BLANKET_FACTOR = 8  # by which the reduction of an approximate randomizer to a pure one raises its budget
-
 
 @states("participation", "cmp-random-checkins",
         item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
@@ -53,11 +51,12 @@ def approximate_checkins(
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
     """
+    factor = 8  # factor of the budget in the reduction of an approximate randomizer to a pure one
     given = check(
         epsilon0=epsilon0, participation_rate=participation_rate, window=window, delta=delta, slack_delta=slack_delta
     )
-    raised = min(BLANKET_FACTOR * given["epsilon0"], 700.0)
-    if raised < BLANKET_FACTOR * given["epsilon0"]:
+    raised = min(factor * given["epsilon0"], 700.0)
+    if raised < factor * given["epsilon0"]:
         return Budget(math.inf, 1.0)
     epsilon = random_checkins(raised, participation_rate, window, delta)
     return Budget(epsilon, given["delta"] + given["window"] * (exp_or_inf(epsilon) + 1) * given["slack_delta"])

@@ -8,7 +8,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, Section 4.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flamelib.accounting.shuffling.closed_form import blankets_needed, histogram_blanket_mass
@@ -16,7 +16,7 @@ from flamelib.core.logspace import below
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import Domain, DomainError, check, plainly
 
-UNIT = Domain("a user's value", low=0, high=1)
+UNIT_INTERVAL = Domain("a user's value", low=0, high=1)  # domain of a user's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -
     evaluated with the squares of :math:`x_i` cancelled by hand.
     """
     _check(n_levels, blanket_mass)
-    total = math.fsum(_user_variance(UNIT.accept("values", value), n_levels, blanket_mass) for value in values)
+    total = math.fsum(_user_variance(UNIT_INTERVAL.accept("values", value), n_levels, blanket_mass) for value in values)
     return total / (1 - blanket_mass) ** 2
 
 
@@ -161,59 +161,6 @@ def best_cells(n_users: int, epsilon: float, delta: float) -> int:
 def _lower_at(n_cells: int, n_users: int, epsilon: float, delta: float) -> float:
     rounding = n_users * math.exp(-epsilon) / (8 * n_cells * n_cells)
     return below(min(rounding, (0.5 - delta) * (n_cells - 1 / n_cells) / 48))
-
-
-def cell_distances(n_cells: int, cell: int) -> float:
-    r"""Lemma 4.3's sum over the other midpoints ``a`` of :math:`(|a-b|-\frac{1}{2k})^2` (exact).
-
-    With :math:`l` cells to the left of the cell of ``b`` and :math:`r` to its right it is
-    :math:`\big(l(4l^2-1)+r(4r^2-1)\big)/(12k^2)`; the midpoints of the k cells are :math:`(2i-1)/(2k)`.
-    """
-    n_cells = check(n_cells=n_cells)["n_cells"]
-    cell = Domain("one of the cells", whole=True, low=0, high=n_cells - 1).accept("cell", cell)
-    left, right = cell, n_cells - 1 - cell
-    return (left * (4 * left**2 - 1) + right * (4 * right**2 - 1)) / (12 * n_cells**2)
-
-
-def cell_distances_least(n_cells: int) -> float:
-    r"""Least value of :func:`cell_distances`, at a middle cell; :math:`(k-1)(k-2)/(12k)` for odd k (exact)."""
-    n_cells = check(n_cells=n_cells)["n_cells"]
-    return cell_distances(n_cells, (n_cells - 1) // 2)
-
-
-def cell_distances_bound(n_cells: int) -> float:
-    r"""Lemma 4.3: :math:`\frac{k}{48}\big(1-\frac{1}{k^2}\big)` (lower bound of :func:`cell_distances`)."""
-    n_cells = check(n_cells=n_cells)["n_cells"]
-    return (n_cells - 1 / n_cells) / 48
-
-
-def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
-    r"""Lemma 4.4: what :math:`E[(X-\mathcal R(X))^2]` is at least, X uniform on the midpoints (lower).
-
-    .. math:: \sum_a\min\Big\{\frac{1-p_{a,a}}{4k^3},\ \min_{b\ne a}p_{b,a}\,\frac1{48}\Big(1-\frac1{k^2}\Big)\Big\},
-
-    where ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
-    """
-    k = len(hits)
-    k = check(n_cells=k)["n_cells"]
-    if any(len(row) != k or min(row) < 0 or not abs(math.fsum(row) - 1) < 1e-9 for row in hits):
-        raise DomainError("hits must be a square table of probabilities whose rows add up to 1")
-    far = cell_distances_bound(k) / k
-    return math.fsum(
-        min((1 - hits[a][a]) / (4 * k**3), min(hits[b][a] for b in range(k) if b != a) * far) for a in range(k)
-    )
-
-
-def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, float]:
-    r"""Lemma 4.5: thresholds of which every private protocol respects one, for each pair of midpoints (lower).
-
-    The answer is the pair of right-hand sides of :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` and
-    :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for :math:`\delta < \tfrac12`.
-    """
-    n_users, epsilon, delta = check(n_users=n_users, epsilon=epsilon, delta=delta).values()
-    if delta >= 0.5:
-        raise DomainError(f"delta must be a number in [0, 0.5) for Lemma 4.5, got {delta!r}")
-    return 1 - math.exp(-epsilon) / 2, (0.5 - delta) / n_users
 
 
 def _check(n_levels: int, blanket_mass: float, n_users: int = 2) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.shuffling import gaussian_cut, inversion
-from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
-from flamelib.accounting.shuffling.inversion import Bracket
+from flamelib.accounting.shuffling import bromwich, gaussian_branch_cut
+from flamelib.accounting.shuffling.bromwich import Bracket
+from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT, log1mexp
@@ -18,27 +18,21 @@ LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]
 LogDeltaAt = Callable[[float], float]
 
-SIEVE = 0.01  # width of a bracket of log delta by which laws are passed over: most are further off, and it costs little
-MANY, NEAR = 1000, 1e-3  # laws of which not each is tried where one is relatively so near to the local budget
-CLOSE = 1e-5  # width of a bracket of log delta from below of noise: nobody needs the sixth digit of a long sum
-BELOW_TARGET = 1e-8  # how far below its target the logarithm of delta may end
-STEPS = 60  # evaluations of a search at most
-UNSETTLED = 5  # those of a lower end that leave open on which side the truth lies: where they add up, none will tell
-EDGE = 1e-12  # relative distance from the local budget at which to look once
-# Of Gaussian noise: relative distance at which the edge of what doubles hold is near enough, from below.
-OUT_OF_REACH = 1e-3
-FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
-LOCAL_ROUNDINGS = 16  # of the functions in the bound by the local budget; rounding of the gap counts besides
+RTOL_NOISE = 1e-5  # width of the bracket of log delta for noise from below: the sixth digit takes long sums
+ATOL_TARGET = 1e-8  # distance of log delta below its target at the answer
+RTOL_LOCAL = 1e-12  # relative distance from the local budget at which the bound is evaluated once
+MIN_EPSILON0 = 1e-7  # least local budget that the numerics answer for
+MAX_EPSILON0 = 30.0  # largest local budget that the numerics answer for and searches try: more hides nothing
 
 
-def divergence(law: LawAt, n_users: int, close: float = inversion.TIGHT) -> BracketAt:
+def divergence(law: LawAt, n_users: int, close: float = bromwich.RTOL_TIGHT) -> BracketAt:
     """Certified bracket of log delta, about so ``close`` but for Gaussian noise, as a function of epsilon."""
 
     def at(epsilon: float) -> Bracket:
         here = law(epsilon)
         if isinstance(here, GaussianLaw):
-            return gaussian_cut.bracket(here, n_users)
-        return inversion.bracket(here, n_users, close)
+            return gaussian_branch_cut.bracket(here, n_users)
+        return bromwich.bracket(here, n_users, close)
 
     return at
 
@@ -48,19 +42,21 @@ def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
 
     def at(epsilon: float) -> float:
         here = law(epsilon)
-        return gaussian_cut.quick(here, n_users) if isinstance(here, GaussianLaw) else inversion.quick(here, n_users)
+        return (
+            gaussian_branch_cut.quick(here, n_users) if isinstance(here, GaussianLaw) else bromwich.quick(here, n_users)
+        )
 
     return at
 
 
 def of_law(
     law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True,
-    close: float = inversion.TIGHT,
+    close: float = bromwich.RTOL_TIGHT,
 ) -> Certified:  # fmt: skip
     """The :func:`answer` for shuffled messages of this law; brackets of log delta are about so ``close``."""
     reach, here = at_most, law(0.0)
     if delta and isinstance(here, GaussianLaw):
-        reach = (1 + EDGE) * float(gaussian_mechanism(1.0, here.noise_std, None, delta))  # of one message alone
+        reach = (1 + RTOL_LOCAL) * float(gaussian_mechanism(1.0, here.noise_std, None, delta))  # of one message alone
     certified, quick = divergence(law, n_users, close), estimate(law, n_users)
     return answer(certified, quick, at_most, epsilon, delta, upper=upper, reach=reach)
 
@@ -74,21 +70,23 @@ def of_laws(
     at = float(found) if epsilon is None else epsilon
     if not within_reach(at_most) or delta in (0, 1) or at >= at_most:
         return found
-    if upper and epsilon is None and len(laws) > MANY and at >= at_most * (1 - NEAR):
+    # Number of laws beyond which not each is tried where one is so near to the local budget.
+    if upper and epsilon is None and len(laws) > 1000 and at >= at_most * (1 - 1e-3):
         return Certified(at_most, at_most - at)
 
     def log_target() -> float:
         target = float(found) if delta is None else delta
         return math.log(target) if target else -math.inf
 
-    tilt, least = inversion.tilt(laws[0](at), n_users), log_target()
-    likely = [law for law in laws[1:] if inversion.chernoff_at(law(at), n_users, tilt) > least]
-    bounded = [(inversion.chernoff(law(at), n_users), law) for law in likely]
+    tilt, least = bromwich.tilt(laws[0](at), n_users), log_target()
+    likely = [law for law in laws[1:] if bromwich.chernoff_at(law(at), n_users, tilt) > least]
+    bounded = [(bromwich.chernoff(law(at), n_users), law) for law in likely]
     for most, law in sorted(bounded, key=itemgetter(0), reverse=True):
         at, least = float(found) if epsilon is None else epsilon, log_target()
         if at >= at_most or most <= least:
             break
-        if divergence(law, n_users, SIEVE)(at).high <= least:
+        # Width of the bracket of log delta by which laws are ruled out: most are further off, and it costs little.
+        if divergence(law, n_users, 0.01)(at).high <= least:
             continue
         if epsilon is None:
             bracket = divergence(law, n_users)(at)
@@ -104,8 +102,8 @@ def answer(
 ) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
-    The estimate keeps ``delta`` at ``reach``, if that is smaller.  A local budget below ``FAINTEST`` or above
-    ``LOUDEST`` is out of reach of the numerics, and of no interest: there the bound is what the local budget alone
+    The estimate keeps ``delta`` at ``reach``, if that is smaller.  A local budget below ``MIN_EPSILON0`` or above
+    ``MAX_EPSILON0`` is out of reach of the numerics, and of no interest: there the bound is what the local budget alone
     gives, and the uncertainty is all of it.
     """
     if not within_reach(at_most):
@@ -122,7 +120,7 @@ def answer(
 @plainly
 def within_reach(epsilon0: float) -> bool:
     """Whether a local budget is one the numerics answer for (``inf``, which Gaussian noise has, is)."""
-    return epsilon0 == math.inf or FAINTEST <= epsilon0 <= LOUDEST
+    return epsilon0 == math.inf or MIN_EPSILON0 <= epsilon0 <= MAX_EPSILON0
 
 
 def locally(epsilon0: float) -> BracketAt:
@@ -133,7 +131,8 @@ def locally(epsilon0: float) -> BracketAt:
             return Bracket(-math.inf, -math.inf)
         gap = epsilon0 - epsilon
         most = log1mexp(gap) - math.log1p(math.exp(-epsilon0))
-        return Bracket(-math.inf, most * (1 - (LOCAL_ROUNDINGS + gap) * UNIT))
+        # Roundings of the bound by the local budget, besides that of the gap.
+        return Bracket(-math.inf, most * (1 - (16 + gap) * UNIT))
 
     return at
 
@@ -161,28 +160,30 @@ def _epsilon(
     at = smallest_epsilon(quick, math.exp(target), reach, after=after)
     if at > at_most * (1 - 1e-6):
         # Delta falls to 0 within rounding of the local budget: one look there saves a search for nothing.
-        edge = at_most * (1 - EDGE)
+        edge = at_most * (1 - RTOL_LOCAL)
         if upper == (miss(edge)[0] > 0):
-            return Certified(at_most if upper else edge, EDGE * at_most)
+            return Certified(at_most if upper else edge, RTOL_LOCAL * at_most)
     slope, before = _slope(quick, at, at_most), (math.nan, math.nan)
     unsettled, most = 0, at_most
-    for _ in range(STEPS):
+    for _ in range(60):  # evaluations at most
         here, width = miss(at)
-        if -max(BELOW_TARGET, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
-            return Certified(at if here <= 0 else 0.0, min((width + BELOW_TARGET) / slope, at_most))
+        if -max(ATOL_TARGET, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
+            return Certified(at if here <= 0 else 0.0, min((width + ATOL_TARGET) / slope, at_most))
         fails, holds = (fails, at) if here <= 0 else (at, holds)
         if not upper and here > 0:
             unsettled, most = (unsettled + 1, most) if here <= width else (unsettled, min(at, most))
-            if unsettled > UNSETTLED:
+            # Evaluations without a decision on which side the answer lies, at most: round-off decides there.
+            if unsettled > 5:
                 return Certified(holds, most - holds)
         found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
         is_stuck = holds == math.inf and here >= before[1]  # where doubles end, a larger epsilon may be bounded worse
         slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)
         low, high = min(fails, holds), max(fails, holds)
-        at += sign * (here + BELOW_TARGET / 2) / slope
+        at += sign * (here + ATOL_TARGET / 2) / slope
         if is_stuck or not low < at < high:
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
-        is_edge = at_most == math.inf == here and high - low <= OUT_OF_REACH * low  # only of Gaussian noise
+        # Relative distance from the edge of what doubles hold, for Gaussian noise.
+        is_edge = at_most == math.inf == here and high - low <= 1e-3 * low  # only of Gaussian noise
         if is_edge or not low < at < high:
             break
     return Certified(holds, abs(holds - fails) if math.isfinite(holds) else math.inf)

@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable
 
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_bound, summation_worst_mse
-from flamelib.accounting.shuffling.brackets import LOUDEST, answer, estimate
+from flamelib.accounting.shuffling.brackets import MAX_EPSILON0, answer, estimate
+from flamelib.accounting.shuffling.bromwich import RTOL_TIGHT, Bracket, bracket
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
-from flamelib.accounting.shuffling.inversion import TIGHT, Bracket, bracket
 from flamelib.accounting.shuffling.laws import blanket_law
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import KaryProfile
@@ -15,14 +15,7 @@ from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-TINY = 1e-300  # a mass that is hardly any
-LISTED = 32  # levels up to which no other number of them is better
-SURELY_LISTED = 24  # levels from which steps no longer lead beyond, all of which are compared in the end anyway
-FLAT, FLATTER = 0.1, 1e-3  # epsilon over delta squared, or over delta, below which it hardly matters
-ROUGHLY = 1e-5  # how close delta is found then
-COARSELY, CLEARLY = 1e-3, 4.0  # how close it is found at first, and how many widths off the target are enough
-LEAST_POWER = 0.05  # of the alphabet, with which the mass grows
-MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
+MAX_LEVELS = 2**40  # levels at most, far beyond any best number of them
 
 
 def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
@@ -52,7 +45,7 @@ def _least_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> f
         return math.log(found) if found > 0 else -math.inf
 
     local = _local_mass(n_buckets, epsilon)
-    least = n_buckets / (math.expm1(LOUDEST) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
+    least = n_buckets / (math.expm1(MAX_EPSILON0) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
     start = least if delta > 0 and least < local and log_delta(least) <= math.log(delta) else 0.0
     return smallest_epsilon(log_delta, delta, at_most=local, at_least=start)
 
@@ -101,36 +94,38 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
         plans.append(_plan(n_users, previous, mass))
         share = mass / (levels + 1)
         worst_mse = functools.partial(_worst_mse, n_users, share)
-        levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MOST_LEVELS))
-        if levels == previous or (len(plans) > 1 and levels <= SURELY_LISTED):
+        levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MAX_LEVELS))
+        # Levels from which steps lead no further; all of these are compared in the end.
+        if levels == previous or (len(plans) > 1 and levels <= 24):
             break
     best = plans[-1]
-    if previous <= LISTED:
+    if previous <= 32:  # levels up to which every number of them is compared
         best = _best_of_all(_better(plans, n_users, epsilon, delta), n_users, epsilon, delta)
     mass = _read_back(n_users, best.n_levels + 1, best.blanket_mass, epsilon, delta)
     return _plan(n_users, best.n_levels, mass)
 
 
 def _is_flat(epsilon: float, delta: float) -> bool:
-    return epsilon < max(FLAT * delta * delta, FLATTER * delta)
+    # Epsilon is flat in the mass where it is so small beside delta.
+    return epsilon < max(0.1 * delta * delta, 1e-3 * delta)
 
 
 def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
     """The certified blanket divergence at ``epsilon`` (upper)."""
-    close = ROUGHLY if _is_flat(epsilon, delta) else TIGHT
+    close = 1e-5 if _is_flat(epsilon, delta) else RTOL_TIGHT  # width of the bracket of log delta there
     return float(_certified(n_users, n_buckets, mass, epsilon, delta, close))
 
 
 def _certified(
-    n_users: int, n_buckets: int, mass: float, epsilon: float | None, delta: float, close: float = TIGHT
+    n_users: int, n_buckets: int, mass: float, epsilon: float | None, delta: float, close: float = RTOL_TIGHT
 ) -> Certified:
     """What ``blanket:lem-reduction`` answers, no finer than it takes to tell delta from the one that is wanted."""
     profile = KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
     law, target = blanket_law(profile), math.log(delta) if delta else -math.inf
 
     def certified(at: float) -> Bracket:
-        found = bracket(law(at), n_users, COARSELY)
-        margin = CLEARLY * (found.high - found.low)
+        found = bracket(law(at), n_users, 1e-3)  # width of the bracket of log delta at first
+        margin = 4.0 * (found.high - found.low)  # widths off the target that are enough
         is_clear = found.low - margin > target or found.high + margin < target or found.high == -math.inf
         return found if is_clear else bracket(law(at), n_users, close)
 
@@ -143,13 +138,14 @@ def _better(plans: list[SummationPlan], n_users: int, epsilon: float, delta: flo
     before, best = ([*plans[-1:], *plans])[-2:]
     while best.n_levels != before.n_levels:
         alphabets, masses = ((best.n_levels + 1, before.n_levels + 1), (best.blanket_mass, before.blanket_mass))
-        power = max(math.log(masses[0] / masses[1]) / math.log(alphabets[0] / alphabets[1]), LEAST_POWER)
+        # Least power of the alphabet with which the mass grows.
+        power = max(math.log(masses[0] / masses[1]) / math.log(alphabets[0] / alphabets[1]), 0.05)
 
         def error(levels: int, share: float = masses[0] / alphabets[0] ** power, power: float = power) -> float:
             return summation_worst_mse(n_users, levels, share * (levels + 1) ** power)
 
         most = alphabets[0] * (0.999 / masses[0]) ** (1 / power)
-        levels = _least(error, max(min(int(most) - 1, MOST_LEVELS), 1))
+        levels = _least(error, max(min(int(most) - 1, MAX_LEVELS), 1))
         if levels == best.n_levels:
             break
         found = _plan(n_users, levels, _least_mass(n_users, levels + 1, epsilon, delta))
@@ -186,9 +182,10 @@ def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float
 
 def _mass_of(error: Callable[[float], float], target: float) -> float:
     """The mass at which an error that grows with it reaches a target, at least; 0 where it is never below."""
-    if error(TINY) >= target:
+    tiny = 1e-300  # least mass
+    if error(tiny) >= target:
         return 0.0
-    low, high = TINY, 1.0
+    low, high = tiny, 1.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if error(middle) < target else (low, middle)

@@ -26,9 +26,6 @@ from flamelib.core.vocabulary import SUPPORTS, DomainError, check
 BoundedProfile = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
 LogDelta = Callable[[float], float]
 
-FEW = 32  # roundings in an exponent
-LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
-
 
 @states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper",
         rests_on="cited")  # fmt: skip
@@ -116,16 +113,6 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     p = math.exp(epsilon0)
     growth = 8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users
     return above(math.log1p(math.tanh(epsilon0 / 2) * growth))
-
-
-@dataclass(frozen=True, slots=True)
-class LossVariable:
-    """Mean, range and second moment of L at one epsilon; for the generic randomizer all but the mean are bounds."""
-
-    mean: float
-    low: float
-    high: float
-    second_moment: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,38 +216,6 @@ def _generic_shape(epsilon0: float) -> LossShape:
     )
 
 
-def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
-    r"""Mean, range and second moment of the amplification variable, at an epsilon in [0, 700].
-
-    k-ary response and Laplace noise (inputs 0 and 1): exact,
-
-    .. math:: L \in [\gamma(1 - e^{\varepsilon+\varepsilon_0}),\ \gamma(e^{\varepsilon_0} - e^{\varepsilon})], \qquad
-              E[L] = 1 - e^{\varepsilon}.
-
-    Every randomizer of local budget :math:`\varepsilon_0`: outer range
-
-    .. math:: [e^{-\varepsilon_0}(1 - e^{\varepsilon+2\varepsilon_0}),\
-              e^{\varepsilon_0}(1 - e^{\varepsilon-2\varepsilon_0})]
-
-    and the upper bound :math:`e^{\varepsilon_0}(e^{2\varepsilon}+1) - 2 e^{\varepsilon-3\varepsilon_0}` of the second
-    moment.  Values beyond the range of doubles come out infinite, outwards.
-
-    Source: Balle, Bell, Gascon, Nissim 2019, Section 5; the range is sharper than the paper's generic one.
-    """
-    if not isinstance(randomizer, BoundedProfile):
-        raise DomainError(
-            f"randomizer must be one of kary, laplace, any, {', '.join(SUPPORTS)}, "
-            f"got {getattr(randomizer, 'kind', randomizer)!r}"
-        )
-    if check(epsilon=epsilon)["epsilon"] > LARGEST:
-        raise DomainError(f"epsilon must be a number in [0, {LARGEST:g}], got {epsilon!r}")
-    growth, shape = math.expm1(epsilon), loss_shape(randomizer)
-    width = shape.spread * (growth + 2)
-    high = shape.spread - growth * (math.exp(-shape.epsilon0) if shape.generic else shape.mass)
-    second = exp_or_inf(shape.log_second_moment(epsilon, log_expm1(epsilon)))
-    return LossVariable(0.0 - growth, high - width, high, second)
-
-
 def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
     """Hoeffding's inequality for every number of blanket users, averaged; rounded up."""
     mass, spread = shape.mass, shape.spread
@@ -270,7 +225,7 @@ def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
         growth = math.expm1(epsilon)
         ratio = math.tanh(epsilon / 2) / spread  # a / b
         power = n_users * math.log1p(mass * math.expm1(-2 * ratio * ratio))
-        doubt = MARGIN + FEW * ROUNDING * abs(power)
+        doubt = MARGIN + 32 * ROUNDING * abs(power)  # roundings in the exponent
         return scale + 2 * math.log(growth + 2) - math.log(growth) + power + doubt
 
     return log_delta
@@ -284,7 +239,7 @@ def bennett_curve(shape: LossShape, n_users: int) -> LogDelta:
     def log_delta(epsilon: float) -> float:
         log_front, decay = _bennett_parts(shape, epsilon)
         power = n_users * math.log1p(mass * math.expm1(-decay))
-        doubt = MARGIN + (FEW + 4 * abs(log_expm1(epsilon))) * ROUNDING * abs(power)
+        doubt = MARGIN + (32 + 4 * abs(log_expm1(epsilon))) * ROUNDING * abs(power)
         return scale + log_front + power + log1mexp(n_users * math.log1p(math.exp(-decay) * odds)) + doubt
 
     return log_delta

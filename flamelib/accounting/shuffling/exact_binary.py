@@ -10,7 +10,7 @@ the best test is a threshold, the one at which the law of T tilted by :math:`\be
 direction are all m in both.  Point probabilities and tails come from a contour integral on the circle through the tilt,
 at a cost that does not depend on n.
 
-Up to ``EXHAUSTIVE`` users every m is tried.  Above, the best D found so far rules out every stretch of m whose upper
+Up to ``MAX_EXHAUSTIVE`` users every m is tried.  Above, the best D so far rules out every stretch of m whose upper
 bound is lower; what is left is cut finer and, once short, tried in full.  Where very many m are left, the rest is the
 width of the bracket.  The upper bounds are proven: the finite sum that D(m) is at whole thresholds makes sense at all
 real m and thresholds, and between two ends it is above the higher one by at most an eighth of the squared distance
@@ -29,26 +29,24 @@ from typing import Self
 
 import numpy as np
 
-from flamelib.accounting.shuffling.inversion import NOTHING, ROUNDING, Bracket
+from flamelib.accounting.shuffling.bromwich import NO_DELTA, Bracket
 from flamelib.core.arrays import Complexes, Reals, Wholes
+from flamelib.core.logspace import ROUNDING_16
 from flamelib.core.vocabulary import plainly
 
-EXHAUSTIVE = 1500  # numbers of ones that are all tried
-COVER = 256  # stretches of numbers of ones of the quick ceiling
-STRIDES = 8  # longest way back into step with the lattice that is followed
-ROUNDS = 8  # of cutting finer
-ENOUGH = 1e-7  # width of the bracket, of the logarithm of the divergence
+MAX_EXHAUSTIVE = 1500  # numbers of ones up to which every one is tried
+N_COVER = 256  # stretches of numbers of ones of the quick ceiling
 # Thresholds around the best one: each is a seventh farther away than the one before.
-KNOTS = np.sort(np.concatenate([[0.0], *(sign * 1e-4 * 1.15 ** np.arange(72) for sign in (1, -1))]))
+THRESHOLD_GRID = np.sort(np.concatenate([[0.0], *(sign * 1e-4 * 1.15 ** np.arange(72) for sign in (1, -1))]))
 
 
 @plainly
 def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
     """Bracket of the logarithm of the divergence, maximized over the other users and both directions."""
     if epsilon >= epsilon0:
-        return NOTHING
+        return NO_DELTA
     pair = Pair(epsilon0, n_users, epsilon)
-    if n_users <= EXHAUSTIVE:
+    if n_users <= MAX_EXHAUSTIVE:
         return pair.best_of(np.arange(n_users))
     return pair.searched()
 
@@ -56,9 +54,9 @@ def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
 @plainly
 def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
     """Upper end of the same by dropping users, and by nothing else: about that of 1 % fewer users, and quick."""
-    if epsilon >= epsilon0 or n_users <= COVER:
+    if epsilon >= epsilon0 or n_users <= N_COVER:
         return worst(epsilon0, n_users, epsilon).high
-    width = -(-n_users // COVER)
+    width = -(-n_users // N_COVER)
     starts = np.minimum(np.arange(0, n_users, width), n_users - width)
     return Pair(epsilon0, n_users - width + 1, epsilon).best_of(starts).high
 
@@ -110,19 +108,20 @@ class Pair:
     def searched(self) -> Bracket:
         """Branch and bound over m: see the module."""
         (starts, stops), low = self.stretches(), -math.inf
-        for _ in range(ROUNDS):
+        for _ in range(8):  # refinements at most
             found = self.bounded(starts, stops)
             low = max(low, found.low, self.best_of(self.aligned(found.top, found.ideal)).low)
             high, left = max(low, float(found.bounds.max())), found.bounds >= low
             starts, stops = starts[left], stops[left]
             counts = (stops - starts) // self.stride
             size = int(counts.sum())
-            if high - low <= ENOUGH or size <= EXHAUSTIVE or 8 * len(starts) > EXHAUSTIVE:
+            # Width of the bracket of the logarithm of the divergence.
+            if high - low <= 1e-7 or size <= MAX_EXHAUSTIVE or 8 * len(starts) > MAX_EXHAUSTIVE:
                 break
             edges = starts[:, None] + self.stride * np.linspace(0, counts, 9, axis=1).astype(np.int64)
             starts, stops = edges[:, :-1].ravel(), edges[:, 1:].ravel()
             starts, stops = starts[stops > starts], stops[stops > starts]
-        if size > 4 * EXHAUSTIVE:
+        if size > 4 * MAX_EXHAUSTIVE:
             return Bracket(low, high)
         ones = [np.arange(start, stop + 1, self.stride) for start, stop in zip(starts, stops, strict=True)]
         last = self.best_of(np.unique(np.concatenate(ones)))
@@ -132,7 +131,7 @@ class Pair:
     def stride(self) -> int:
         """Ones after which the ideal threshold is back in step with the lattice, from end to end; else 1."""
         often, seldom = self.chances(self.odds)
-        for stride in range(1, min(STRIDES, self.n_users // 2) + 1):
+        for stride in range(1, min(8, self.n_users // 2) + 1):  # longest way back into step with the lattice
             if abs(often - seldom - round(stride * (often - seldom)) / stride) * self.n_users < 1:
                 return stride
         return 1
@@ -280,9 +279,9 @@ class _Sums:
             lean = np.clip(0.5 * (right - left) / np.maximum(2 * here - left - right, 1e-300), -1, 1)
             best = np.clip(best + offsets[middle] + spread * lean, -1, 1)
             offsets = np.array([-0.02, 0.0, 0.02])
-        logs = self.logs(self.mean + best, KNOTS)
-        place = best + KNOTS[:, None]
-        excess = self.bend(self.points, self.mean + place[:-1]) + 2 * np.log(np.diff(KNOTS))[:, None]
+        logs = self.logs(self.mean + best, THRESHOLD_GRID)
+        place = best + THRESHOLD_GRID[:, None]
+        excess = self.bend(self.points, self.mean + place[:-1]) + 2 * np.log(np.diff(THRESHOLD_GRID))[:, None]
         between = np.logaddexp(np.maximum(logs[:-1], logs[1:]), excess)
         return np.asarray(np.where((place[1:] >= -1) & (place[:-1] <= 1), between, -math.inf).max(0)), best
 
@@ -290,7 +289,7 @@ class _Sums:
 def _rounding(n_users: int, tilt: float, spread: Reals, log_scale: float) -> float:
     """Round-off of the logarithm: of the phases, times the cancellation between gain and loss, and of the scale."""
     cancelled = 1 + 2 / min(1.0, tilt * float(spread.max())) ** 2
-    return ROUNDING * (cancelled * (14 * n_users / float(spread.min()) + 200) + log_scale)
+    return ROUNDING_16 * (cancelled * (14 * n_users / float(spread.min()) + 200) + log_scale)
 
 
 def _angles(narrow: float, wide: float) -> tuple[Reals, Reals]:

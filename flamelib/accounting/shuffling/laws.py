@@ -2,7 +2,7 @@ r"""Laws of the amplification variable :math:`L = r - e^{\varepsilon} r'`, one m
 
 :math:`r, r'` are the likelihood ratios of the two values in question against a *reference* law: the blanket
 (then a user takes part with probability ``mass``) or the law of a user who holds a fixed value (``mass`` 1).  The law
-of Gaussian noise has no transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_cut`.
+of Gaussian noise has no transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_branch_cut`.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from flamelib.core.profiles import AnyProfile, ClonedProfile, KaryProfile, Lapla
 
 
 class LossLaw(Protocol):
-    r"""What the inversion of :mod:`flamelib.accounting.shuffling.inversion` asks of a law.
+    r"""What the inversion of :mod:`flamelib.accounting.shuffling.bromwich` asks of a law.
 
     * ``points``: atoms and quadrature nodes (values, weights), with the quadrature error bound ``slip(size)`` of
       :math:`E\,e^{sL}` for :math:`|s| \le` ``size``; they stand for the law up to :math:`|s| \le` ``reach``;

@@ -1,6 +1,6 @@
 """Numerical shuffling bounds, certified: blanket, clones, all others equal, exact binary response.
 
-Every answer comes from a bracket (:mod:`flamelib.accounting.shuffling.inversion`,
+Every answer comes from a bracket (:mod:`flamelib.accounting.shuffling.bromwich`,
 :mod:`flamelib.accounting.shuffling.exact_binary`): upper bounds return its upper end, lower bounds its lower end, and a
 search ends at a point where the certified end, not an estimate, meets the target.  The ``uncertainty`` is the width of
 the numerical error.  Adjacency is replace-one throughout; both orders of the two values are covered.  Proofs: book,
@@ -18,8 +18,8 @@ import numpy as np
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import (
-    CLOSE,
-    LOUDEST,
+    MAX_EPSILON0,
+    RTOL_NOISE,
     BracketAt,
     LawAt,
     answer,
@@ -28,8 +28,8 @@ from flamelib.accounting.shuffling.brackets import (
     of_law,
     within_reach,
 )
-from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
-from flamelib.accounting.shuffling.inversion import TIGHT
+from flamelib.accounting.shuffling.bromwich import RTOL_TIGHT
+from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD, GaussianLaw
 from flamelib.accounting.shuffling.laws import (
     LaplaceLaw,
     blanket_law,
@@ -56,12 +56,6 @@ from flamelib.core.vocabulary import SUPPORTS
 
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
-EXACT_UP_TO = 10**9  # users of binary response, up to which its answer is the truth but for its uncertainty
-DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
-ROUGH = 1e-3  # width of brackets that rank the values that others may hold
-HARD = 10.0  # local budget of Laplace noise beyond which sums are long
-TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
-
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
     """The error of Gaussian noise's quadrature is estimated."""
@@ -70,7 +64,8 @@ def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
     """Beyond, the digits of a double do not hold the counts of users, and the blanket may answer."""
-    return Gives.EXACT if arguments["n_users"] <= EXACT_UP_TO else Gives.UPPER
+    # Users up to which the answer is the truth but for its uncertainty.
+    return Gives.EXACT if arguments["n_users"] <= 10**9 else Gives.UPPER
 
 
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
@@ -85,7 +80,7 @@ def blanket_divergence(
     for the worst pair of inputs, 0 and 1, never below the true value of the formula and at most 1e-6 (relative, in
     delta) above it where ``uncertainty`` does not say otherwise; epsilon is at most the local budget.  For k-ary
     response and Laplace noise the error is bounded; for Gaussian noise the quadrature's part of it is estimated,
-    generously (:mod:`flamelib.accounting.shuffling.gaussian_cut`).
+    generously (:mod:`flamelib.accounting.shuffling.gaussian_branch_cut`).
 
     Parameters
     ----------
@@ -130,11 +125,14 @@ def all_equal(
         small = _small(randomizer, n_users)
         if small:
             return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
-    if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > STILLEST:
+    if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > MAX_NOISE_STD:
         return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
-    is_hard = isinstance(randomizer, LaplaceProfile) and randomizer.epsilon0 > HARD
-    found = of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False, close=CLOSE if is_hard else TIGHT)
+    # Local budget beyond which sums for Laplace noise are long.
+    is_hard = isinstance(randomizer, LaplaceProfile) and randomizer.epsilon0 > 10.0
+    found = of_law(
+        law, n_users, randomizer.epsilon0, epsilon, delta, upper=False, close=RTOL_NOISE if is_hard else RTOL_TIGHT
+    )
     if delta is None or not isinstance(randomizer, KaryProfile | SupportProfile) or not 0 < found < randomizer.epsilon0:
         return found
     there = _worst_others(randomizer, n_users, float(found), None)  # another value may be the worst where it led
@@ -204,7 +202,7 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     """
     worst = functools.partial(binary.worst, epsilon0, n_users)
     found = answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
-    if found.uncertainty <= DOUBTFUL * found:
+    if found.uncertainty <= 1e-4 * found:  # relative uncertainty beyond which another bound is evaluated as well
         return found
     # Counts of users beyond the digits of a double: the blanket has its own numbers.
     above = blanket_divergence(KaryProfile(epsilon0, 2), n_users, epsilon, delta)
@@ -239,7 +237,8 @@ def any_randomizer(
     worst = functools.partial(binary.worst, epsilon0, n_users)
     at_the_end = functools.partial(binary.at_the_end, epsilon0, n_users)
     found = answer(worst, at_the_end, epsilon0, epsilon, delta, upper=False)
-    return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in TRIED))
+    # Alphabets of k-ary response that stand for every randomizer.
+    return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in (3, 4, 8)))
 
 
 def _quieted(randomizer: Analyzed) -> Analyzed:
@@ -249,9 +248,9 @@ def _quieted(randomizer: Analyzed) -> Analyzed:
     flipped, and Laplace noise is Laplace noise of a smaller scale with another variable added.  A size or range that
     depends on the budget must be the same.
     """
-    if randomizer.epsilon0 <= LOUDEST or isinstance(randomizer, GaussianProfile):
+    if randomizer.epsilon0 <= MAX_EPSILON0 or isinstance(randomizer, GaussianProfile):
         return randomizer
-    quieted = replace(randomizer, epsilon0=LOUDEST)
+    quieted = replace(randomizer, epsilon0=MAX_EPSILON0)
     sized = isinstance(quieted, SubsetProfile) and quieted.size != randomizer.size  # type: ignore[union-attr]
     return randomizer if sized or isinstance(randomizer, HashingProfile) else quieted
 
@@ -284,7 +283,9 @@ def _three_supports(randomizer: SupportProfile, kind: int) -> Reals:
 
 def _blanket_law(randomizer: Analyzed) -> LawAt:
     if isinstance(randomizer, GaussianProfile):
-        return lambda at: GaussianLaw(min(randomizer.noise_std, STILLEST), at, blanket=True)  # less noise hides less
+        return lambda at: GaussianLaw(
+            min(randomizer.noise_std, MAX_NOISE_STD), at, blanket=True
+        )  # less noise hides less
     return blanket_law(randomizer)
 
 
@@ -325,7 +326,8 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
     if isinstance(randomizer, KaryProfile | SupportProfile):
         # Far out in the tail the estimate cannot rank atoms; there are few values.
         laws = _laws_of_others(randomizer)
-        rough = [divergence(law, n_users, ROUGH)(at) for law in laws]
+        # Width of the brackets that rank the values of the others.
+        rough = [divergence(law, n_users, 1e-3)(at) for law in laws]
         least = max(one.low for one in rough)
         laws = tuple(law for law, one in zip(laws, rough, strict=True) if one.high >= least)
         return max(laws, key=lambda law: divergence(law, n_users)(at).low) if len(laws) > 1 else laws[0]

@@ -18,17 +18,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flamelib.accounting.shuffling.brackets import BracketAt, answer, of_laws
-from flamelib.accounting.shuffling.inversion import ROUNDING, Bracket, histograms
+from flamelib.accounting.shuffling.bromwich import Bracket, histograms
 from flamelib.accounting.shuffling.laws import AtomicLaw
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT
+from flamelib.core.logspace import ROUNDING_8, ROUNDING_16
 from flamelib.core.profiles import TableProfile
-
-MOST_CHANCES = 1_000_000  # chances of multisets of messages, over all data sets, that are enumerated
-MOST_TRIED = 64  # data sets and pairs that are tried from below
-ALIKE = 9  # digits of the logarithm of a variance by which these are told apart
-ROUNDED = 8 * UNIT  # relative error of a likelihood ratio, and of its product with a growth
 
 AtomsAt = Callable[[float], AtomicLaw]
 Pairs = Sequence[tuple[int, int]]
@@ -49,15 +44,15 @@ def table_divergence(
     blanket = rows.min(axis=0)
     seen = blanket > 0
     # A difference that may cancel: the more messages are no blanket, the less is hidden.
-    mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum()) + ROUNDED
-    laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDED)
-    return of_laws(_by_size(laws), n_users, local_budget(randomizer, ROUNDED), epsilon, delta)
+    mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum()) + ROUNDING_8
+    laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDING_8)
+    return of_laws(_by_size(laws), n_users, local_budget(randomizer, ROUNDING_8), epsilon, delta)
 
 
 def _alone(rows: Reals) -> float:
     """The largest total variation of two messages that nobody hides, rounded up: no shuffling adds to it."""
     most = max(np.maximum(rows - row, 0.0).sum(axis=1).max() for row in rows)
-    return float(most + rows.shape[1] * ROUNDED)
+    return float(most + rows.shape[1] * ROUNDING_8)
 
 
 def table_lower(
@@ -67,7 +62,7 @@ def table_lower(
 
     All others hold one value; where there are few users, every data set of the others is tried.
     """
-    most = local_budget(randomizer, -ROUNDED)
+    most = local_budget(randomizer, -ROUNDING_8)
     if not most:
         return Certified(0.0, 0.0)
     rows = np.array(randomizer.table)
@@ -77,7 +72,7 @@ def table_lower(
     if small:
         return answer(small, lambda at: small(at).high, most, epsilon, delta, upper=False)
     laws = [
-        _law(rows[one] / rows[others], rows[other] / rows[others], rows[others], 1.0, 0.0, -ROUNDED)
+        _law(rows[one] / rows[others], rows[other] / rows[others], rows[others], 1.0, 0.0, -ROUNDING_8)
         for others, *pair in _largest(rows)
         for one, other in (pair, reversed(pair))
     ]
@@ -117,7 +112,7 @@ def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
 
 def histogram_error(rows: Reals, n_users: int) -> float:
     """The relative error of the chances of :func:`histogram_laws`, but for those near the smallest doubles."""
-    return float(ROUNDING * n_users * (rows.shape[1] + 4))
+    return float(ROUNDING_16 * n_users * (rows.shape[1] + 4))
 
 
 def histogram_laws(rows: Reals, n_users: int) -> Reals | None:
@@ -128,7 +123,8 @@ def histogram_laws(rows: Reals, n_users: int) -> Reals | None:
     values, letters = rows.shape
     data_sets = math.comb(n_users + values - 2, values - 1)
     chances = math.comb(n_users + letters - 1, letters - 1) * data_sets * values
-    if chances > MOST_CHANCES or (n_users + 1) ** letters > 2**62:
+    # Probabilities of multisets of messages, over all data sets, at most.
+    if chances > 1_000_000 or (n_users + 1) ** letters > 2**62:
         return None
     laws, held = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
     before = np.zeros((1, letters), dtype=np.int64)
@@ -165,6 +161,7 @@ def _laws(ratios: Reals, weights: Reals, mass: float, kept: float, slip: float) 
 
 def _largest(rows: Reals) -> list[tuple[int, int, int]]:
     """What the others hold and two values in question, of the largest variances at 0: each variance once."""
+    most = 64  # data sets and pairs that are tried from below
     one, other = np.triu_indices(len(rows), 1)
     found: dict[float, tuple[int, int, int]] = {}
     for others in range(len(rows)):
@@ -172,10 +169,11 @@ def _largest(rows: Reals) -> list[tuple[int, int, int]]:
         products = excess * rows[others] @ excess.T
         own = np.diag(products)
         variances = own[one] + own[other] - 2 * products[one, other]
-        seen, first = np.unique(np.round(np.log(np.maximum(variances, 1e-300)), ALIKE), return_index=True)
-        for size, at in zip(seen[-MOST_TRIED // 2 :].tolist(), first[-MOST_TRIED // 2 :].tolist(), strict=True):
+        # Digits of the logarithm of a variance by which data sets are distinguished.
+        seen, first = np.unique(np.round(np.log(np.maximum(variances, 1e-300)), 9), return_index=True)
+        for size, at in zip(seen[-most // 2 :].tolist(), first[-most // 2 :].tolist(), strict=True):
             found.setdefault(size, (others, int(one[at]), int(other[at])))
-    return [found[size] for size in sorted(found, reverse=True)[: MOST_TRIED // 2]]
+    return [found[size] for size in sorted(found, reverse=True)[: most // 2]]
 
 
 def _law(first: Reals, second: Reals, weights: Reals, mass: float, kept: float, slip: float) -> AtomsAt:

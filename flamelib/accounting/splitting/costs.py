@@ -30,15 +30,21 @@ from dataclasses import dataclass
 from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.accounting.shuffling.closed_form import blankets_needed
 from flamelib.accounting.splitting.lemmas import modulus_bits
-from flamelib.accounting.splitting.rules import default_scale, exact_rule, mix_rule, noisy_rule, positive_budget
+from flamelib.accounting.splitting.theorem_parameters import (
+    default_scale,
+    exact_rule,
+    mix_rule,
+    noisy_rule,
+    positive_budget,
+)
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import VOCABULARY, DomainError
 
 KEY_BITS = SHARE_BITS = 256  # of a public key and of a share of a key, as Bonawitz et al. count them
 REAL_BITS = 64  # of a real number, a double
-INPUT_BITS = 16  # of an input of Bonawitz et al., the case they measure
 PROTOCOLS = tuple(word for word in VOCABULARY["protocol"].choices if word.startswith("cmp-"))
-UNKNOWN = {
+# Protocols of the vocabulary without a known cost.
+NO_COST = {
     "cmp-cheu": "the constant of its error",
     "cmp-gmpv": "the constant of its number of messages",
     "cmp-gkm": "how near its number of messages is to 1",
@@ -77,7 +83,7 @@ def cost(
     scale: int | None = None,
     error: float | None = None,
     dimension: int = 1,
-    input_bits: int = INPUT_BITS,
+    input_bits: int = 16,  # bits of an input in the case that Bonawitz et al. measure
 ) -> Cost:
     """Messages and bits per user, and the error of the sum, of a protocol that the module explains (value).
 
@@ -101,8 +107,8 @@ def cost(
     >>> round(cost("cmp-bon", 2**10, 1.0, 1e-6, dimension=2**20).bits / (16 * 2**20), 2)
     1.73
     """
-    if protocol in UNKNOWN:
-        raise DomainError(f"protocol must be one whose cost is known, not {protocol}: {UNKNOWN[protocol]} is unknown")
+    if protocol in NO_COST:
+        raise DomainError(f"protocol must be one whose cost is known, not {protocol}: {NO_COST[protocol]} is unknown")
     positive_budget(epsilon, delta)
     return COSTS[protocol](_Setting(n_users, epsilon, delta, scale, error, dimension, input_bits))
 

@@ -12,7 +12,7 @@ from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, loga
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd, plainly
 
-LEAST_MESSAGES = 4  # Lemma 1 is silent below
+MIN_MESSAGES_LEMMA_1 = 4  # least number of messages for which Lemma 1 holds
 
 
 @states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
@@ -203,6 +203,6 @@ def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
 def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
     """Logarithm of the second term of :func:`smooth_failure`, messages that do not repeat."""
     root, subsets, slack = math.log(n_messages) / 2, n_messages * math.log(4), math.log(smoothness)
-    if n_messages < LEAST_MESSAGES or slack <= math.log(6) + root - subsets:
+    if n_messages < MIN_MESSAGES_LEMMA_1 or slack <= math.log(6) + root - subsets:
         return math.inf
     return added_up(math.log(18), root, -subsets, 2 * math.log(modulus), -2 * slack)

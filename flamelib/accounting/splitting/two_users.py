@@ -11,9 +11,6 @@ from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import plainly
 
-MOST = 600.0  # a logarithm whose exponential is a double, with room; far beyond it a bound says nothing
-OUTRIGHT = 512  # messages up to which the binomial coefficient is computed outright
-
 
 @states("cloak", "own-1", item="this project: two users, total variation", gives="upper", rests_on="proven",
         adjacency="sum-preserving")  # fmt: skip
@@ -93,7 +90,8 @@ def second_moment_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     if n_messages < 2:
         return math.inf
     log_ways, twice = _log_central_binomial(n_messages), 2 * (modulus - 1)
-    if math.log(twice) > log_ways + MOST:
+    # Exponent whose exponential is a double, with room; far beyond it the bound is 1.
+    if math.log(twice) > log_ways + 600.0:
         return 1.0
     here, inverse = modulus - 2 if modulus % 2 else twice, math.exp(-log_ways)
     grown, linear = 1 + math.exp(math.log(twice) - log_ways), 4 * inverse - 2
@@ -115,7 +113,7 @@ def _log_central_binomial(n_messages: int) -> float:
     Beyond 512 by :math:`m\ln4-\frac12\ln(\pi m)-\frac1{8m}+\frac1{192m^3}`, whose remainder is below
     :math:`1/(640m^5)`.
     """
-    if n_messages <= OUTRIGHT:
+    if n_messages <= 512:  # messages up to which the binomial coefficient is computed itself
         return math.log(math.comb(2 * n_messages, n_messages))
     correction = (1 / 24 / n_messages**2 - 1) / (8 * n_messages)
     return math.fsum([n_messages * math.log(4), -math.log(math.pi * n_messages) / 2, correction])

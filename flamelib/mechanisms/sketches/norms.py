@@ -85,20 +85,19 @@ class CauchyNorm(_Stable):
         """The norm: the median of the counters' absolute values."""
         return float(np.median(np.abs(reals("table", shaped(table, self.shape)))) / self.grid)
 
-    def failure(self, accuracy: float, support: int, rounding: float = 0.0, noise_tail: float = 0.0) -> float:
+    def failure(self, accuracy: float, support: int, rounding: float = 0.0) -> float:
         r"""Upper bound on the chance that the estimate is off by more than the fraction :math:`\alpha` of the norm.
 
-        A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each; if noise
-        exceeds what ``noise_tail`` is the chance of; or if the exact sum lies on the wrong side of the norm times
-        :math:`1 \pm (\alpha - r)`, where :math:`r`, the ``rounding``, is what rounding and noise may move a counter,
-        as a fraction of the norm.  Half of all counters have to fail.
+        A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each, or if the
+        exact sum lies on the wrong side of the norm times :math:`1 \pm (\alpha - r)`, where :math:`r`, the
+        ``rounding``, is what rounding may move a counter, as a fraction of the norm.  Half of all counters have to
+        fail.
         """
         accuracy, support = check(accuracy=accuracy, support=support).values()
-        reals("noise_tail", noise_tail, 0, 1)
         room = accuracy - float(reals("rounding", rounding, 0))
         if room <= 0:
             return 1.0
-        broken = min(1.0, support * 2 / (math.pi * self.cutoff) + noise_tail)
+        broken = min(1.0, support * 2 / (math.pi * self.cutoff))
         above = 1 - 2 / math.pi * math.atan(1 + room)
         below = 2 / math.pi * math.atan(1 - room)
         return min(1.0, sum(majority_failure(min(1.0, wrong + broken), self.rows) for wrong in (above, below)))

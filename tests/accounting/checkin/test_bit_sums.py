@@ -3,7 +3,7 @@
 import pytest
 from oracles import bit_sums
 
-from flamelib.accounting.checkin.surveys import rappor_sums
+from flamelib.accounting.shuffling.accountant import rappor_sums
 
 
 @pytest.mark.parametrize(("epsilon0", "n_users"), [(1.0, 2), (3.0, 3), (2.0, 5), (6.0, 5), (4.0, 6)])

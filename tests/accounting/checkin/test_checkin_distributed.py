@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from flamelib.accounting.checkin.summed import (
+from flamelib.accounting.checkin.distributed_noise import (
     distributed,
     distributed_cells,
     distributed_noise,
@@ -16,7 +16,7 @@ from flamelib.accounting.checkin.summed import (
     effective_rate,
     occurring_cells,
 )
-from flamelib.accounting.composition.known_pairs import composed, composed_below, to_dp_accounting
+from flamelib.accounting.composition.dominating_pair import composed, composed_below, to_dp_accounting
 from flamelib.core.vocabulary import DomainError
 
 

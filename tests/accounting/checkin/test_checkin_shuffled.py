@@ -10,7 +10,6 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom, laplace, norm
 
 from flamelib.accounting.checkin import shuffled
-from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
@@ -19,11 +18,10 @@ from flamelib.accounting.checkin.shuffled import (
     shuffled_rounds,
     shuffled_rounds_lower,
 )
-from flamelib.accounting.composition.curves import dominating_cells
-from flamelib.accounting.composition.known_pairs import to_dp_accounting
+from flamelib.accounting.checkin.subsampled_shuffle import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
-from flamelib.accounting.shuffling.numerical import all_equal, clones_2021, exact_binary
+from flamelib.accounting.shuffling.numerical import all_equal
 from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, KaryProfile, LaplaceProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
@@ -125,38 +123,8 @@ class TestOneRound:
             assert (0.75 if rate == 1 else 0.25) * truth <= cells.delta(epsilon) <= truth * (1 + 1e-9)
             assert cells.swapped().delta(epsilon) == pytest.approx(cells.delta(epsilon), rel=1e-6, abs=1e-15)
 
-    def test_rate_one_is_plain_shuffling(self):
-        for epsilon in (0.0, 0.02, 0.05):
-            assert round_curve(KaryProfile(1.0, 2), 5000).forward(epsilon) == pytest.approx(
-                exact_binary(1.0, 5000, epsilon=epsilon), rel=0.05
-            )
-            assert round_curve(AnyProfile(1.0), 5000).forward(epsilon) == pytest.approx(
-                clones_2021(1.0, 5000, epsilon=epsilon), rel=1e-4
-            )
-
 
 class TestBinaryCheckIn:
-    @pytest.mark.parametrize(("n", "rate", "epsilon0"), [(6, 0.4, 1.0), (9, 0.7, 0.5), (7, 0.2, 2.0)])
-    def test_reduction_to_plain_shuffling(self, n, rate, epsilon0):
-        """The sum over the number of messages, with worst data sets for each, is above all data sets."""
-        for epsilon in (0.0, 0.02, 0.1):
-            total = 0.0
-            for m in range(1, n + 1):
-                share, inner = m / n, math.log1p(n / m * math.expm1(epsilon))
-                chance = math.comb(n, m) * rate**m * (1 - rate) ** (n - m)
-                plain = max(stick(*pair, inner) for pair in pairs(m, epsilon0, 2, 1.0))
-                total += chance * share * plain
-            truth = worst(n, epsilon0, 2, rate, epsilon)
-            assert truth * (1 - 1e-12) <= total <= 1.5 * truth
-
-    def test_between_equal_others_and_clones(self):
-        profile, cells = checkin_profile(2.0, 20_000, 0.1), equal_cells(KaryProfile(2.0, 2), 20_000, 0.1)
-        clones = round_curve(AnyProfile(2.0), 20_000, 0.1)
-        for epsilon in (0.0, 1e-4, 1e-3, 4e-3, 1e-2, 2e-2):
-            least = max(cells.delta(epsilon), cells.swapped().delta(epsilon))
-            assert least * (1 - 1e-9) <= profile(epsilon) <= 0.7 * clones.forward(epsilon)
-            assert profile(epsilon) <= 1.03 * least or epsilon > 2e-3
-
     @pytest.mark.parametrize(("epsilon0", "n", "rate"), [(1.0, 3000, 0.4), (2.0, 9000, 0.1)])
     def test_blocks_and_chords(self, epsilon0, n, rate):
         """The sum over every number of messages, term by term, with all others equal."""
@@ -205,16 +173,6 @@ class TestManyRounds:
         )
         found = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 3, epsilon=0.3, checkin_rate=rate)
         assert 0.8 * truth <= found <= truth * (1 + 1e-9)
-
-    @pytest.mark.parametrize(
-        ("profile", "n", "rate", "rounds"), [(AnyProfile(2.0), 60_000, 0.1, 5540), (LaplaceProfile(1.0), 1000, 1.0, 20)]
-    )
-    def test_the_same_composition_elsewhere(self, profile, n, rate, rounds):
-        """The dominating pair, handed to another library: its answer is ours within what grids add."""
-        ours = shuffled_rounds(profile, n, rounds, delta=1e-6, checkin_rate=rate)
-        cells = dominating_cells(round_curve(profile, n, rate), rounds, 1e-6)
-        theirs = to_dp_accounting(cells, ours / 2e4, 1e-12 / rounds).self_compose(rounds).get_epsilon_for_delta(1e-6)
-        assert theirs == pytest.approx(float(ours), rel=1e-3)
 
     def test_equal_others_do_not_dominate(self):
         """By a fifth in one round of 20 users, by a tenth in two rounds of 8."""
@@ -300,7 +258,7 @@ class TestBothSides:
         assert shuffled_rounds_lower(KaryProfile(2.0, 10), 1000, 1, delta=1e-6) == pytest.approx(alone, rel=5e-3)
 
     @pytest.mark.parametrize(
-        ("profile", "noise"), [(LaplaceProfile(2.0), laplace(scale=0.5)), (GaussianProfile(0.7), norm(scale=0.7))]
+        ("profile", "noise"), [(LaplaceProfile(2.0), laplace(scale=0.5)), (GaussianProfile(0.3), norm(scale=0.3))]
     )
     @pytest.mark.parametrize(("n", "rate", "epsilon"), [(3, 1.0, 0.5), (3, 0.4, 0.2)])
     def test_rounds_of_noise_read_in_halves(self, profile, noise, n, rate, epsilon):
@@ -310,7 +268,7 @@ class TestBothSides:
         truth = max(stick(repeated(a, 3), repeated(b, 3), epsilon) for a, b in ((p, q), (q, p)))
         found = shuffled_rounds_lower(profile, n, 3, epsilon=epsilon, checkin_rate=rate)
         once = shuffled_rounds_lower(profile, n, 1, epsilon=epsilon, checkin_rate=rate)
-        assert once < 0.8 * truth < found <= truth * (1 + 1e-9)
+        assert once < 0.9 * truth < found <= truth * (1 + 1e-9)
 
     @pytest.mark.parametrize("route", ["any", "clones", "kary", "laplace", "gaussian", "thm-2"])
     @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
@@ -367,13 +325,6 @@ class TestCalibration:
         setting = {"n_users": 10**5, "checkin_rate": 0.1, "rounds": rounds, "delta": 1e-6, "route": route}
         reached = checkin_shuffled(epsilon0=found, **setting, n_buckets=4)
         assert 0.9975 * epsilon <= reached <= epsilon
-
-
-def test_one_round_is_not_asked_where_all_together_lose_more(monkeypatch):
-    """A single round never costs more than the local budget."""
-    monkeypatch.setattr(shuffled, "of_law", lambda *_, **__: pytest.fail("asked for a single round"))
-    found = shuffled_rounds_lower(LaplaceProfile(8.0), 50, 100, delta=1e-39, checkin_rate=0.1)
-    assert found == pytest.approx(79.24, abs=0.01)
 
 
 @pytest.mark.parametrize("delta", [1e-18, 1e-40, 1e-238])

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.accounting.composition.closed_form import (
-    advanced_composition,
-    basic_composition,
-    kairouz_oh_viswanath,
-)
+from flamelib.accounting.composition.closed_form import advanced_composition, basic_composition, kairouz_oh_viswanath
 
 
 @functools.cache

@@ -1,12 +1,10 @@
 """The two lemmas under every composition, on small laws: curves that are profiles, and products that dominate."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
-from flamelib.accounting.composition.closed_form import advanced_composition, kairouz_oh_viswanath
 from flamelib.core.arrays import Reals
 
 Pair = tuple[Reals, Reals]
@@ -67,21 +65,3 @@ def test_to_dominate_from_one_on_is_not_enough() -> None:
     assert all(profile(other, at) >= profile(pair, at) - 1e-12 for at in (1.0, *knots(pair), *knots(other)) if at >= 1)
     assert profile(product(pair, pair), 1.0) == pytest.approx(0.84)
     assert profile(product(other, other), 1.0) == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize("times", [1, 2, 7, 40])
-@pytest.mark.parametrize("epsilon", [0.05, 0.4, 1.5])
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
-def test_strong_composition_is_above_what_the_extreme_pair_loses(times: int, epsilon: float, delta: float) -> None:
-    """The pair tells the truth with probability delta, else it is binary response; its copies, summed outright."""
-    chance = 1 / (1 + math.exp(-epsilon))
-    for slack in (1e-9, 1e-3, 0.3):
-        for compose in (kairouz_oh_viswanath, advanced_composition):
-            found = compose(epsilon=epsilon, times=times, slack_delta=slack, delta=delta)
-            lost = sum(
-                max(0.0, math.comb(times, k) * chance**k * (1 - chance) ** (times - k)
-                    * -math.expm1(found.epsilon - epsilon * (2 * k - times)))
-                for k in range(times + 1) if epsilon * (2 * k - times) > found.epsilon
-            )  # fmt: skip
-            kept = (1 - delta) ** times
-            assert 1 - kept + kept * lost <= found.delta * (1 + 1e-12) + 1e-15

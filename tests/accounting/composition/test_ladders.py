@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.accounting.composition.curves import RUNGS, Curve, composed_epsilon, laddered
+from flamelib.accounting.composition.privacy_profile import PrivacyProfile, composed_epsilon, tabulated
 from flamelib.core.logspace import UNIT
 
 MOST = 4.0
@@ -17,28 +17,18 @@ def profile(epsilon: float, ratio: float) -> float:
     return max(first - math.exp(epsilon) * second, 1e-13 * (1 - epsilon / MOST))
 
 
-def rounded(seed: int, ratio: float = 0.05) -> Curve:
+def rounded(seed: int, ratio: float = 0.05) -> PrivacyProfile:
     """The same curve on another machine: the last digit of each value is another."""
 
     def value(epsilon: float) -> float:
         draw = np.random.default_rng([seed, *np.array([epsilon]).view(np.uint32)])
         return profile(epsilon, ratio) * (1 + 2 * UNIT * float(draw.uniform(-1, 1)))
 
-    return Curve(value, at_most=MOST, error=1e-4)
+    return PrivacyProfile(value, at_most=MOST, error=1e-4)
 
 
 @pytest.mark.parametrize(("ratio", "times", "delta"), [(0.05, 7, 1e-9), (0.02, 3, 1e-9), (0.1, 3, 1e-6)])
 def test_the_last_digit_of_a_value_moves_the_last_digits_of_an_answer(ratio: float, times: int, delta: float) -> None:
-    curves = [laddered(rounded(seed, ratio)) for seed in range(4)]
+    curves = [tabulated(rounded(seed, ratio)) for seed in range(4)]
     answers = [float(composed_epsilon([(curve, times)], delta, 0.02)) for curve in curves]
     assert max(answers) <= (1 + 1e-9) * min(answers)
-
-
-def test_a_ladder_is_never_below_its_curve_and_exact_at_its_rungs() -> None:
-    curve = rounded(0)
-    seen = laddered(curve)
-    for epsilon in np.geomspace(1e-6, MOST, 400):
-        assert seen.forward(float(epsilon)) >= curve.forward(float(epsilon)) * (1 - 4 * UNIT)
-    for rung in range(1, 100, 7):
-        at = MOST * 2.0 ** (-rung / RUNGS)
-        assert seen.forward(at) == pytest.approx(curve.forward(at), rel=2e-9)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.accounting.composition.known_pairs import Cells, both_orders, composed
+from flamelib.accounting.composition.dominating_pair import DominatingPair, both_orders, composed
 
 
 def cells(p, q):
     p, q = np.array(p), np.array(q)
     losses = np.log(p / q)
-    return Cells(losses, losses, q, p - q, np.zeros(len(p)))
+    return DominatingPair(losses, losses, q, p - q, np.zeros(len(p)))
 
 
 def best(p, q, rounds, alpha):

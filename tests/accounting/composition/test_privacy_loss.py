@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -15,9 +14,14 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
-from flamelib.accounting.composition.curves import Curve, Knots, composed_delta, composed_epsilon, laddered, together
-from flamelib.accounting.composition.known_pairs import Cells, composed
-from flamelib.accounting.composition.loss_sums import Loss, LossSum
+from flamelib.accounting.composition.dominating_pair import DominatingPair, composed
+from flamelib.accounting.composition.privacy_profile import (
+    PrivacyProfile,
+    composed_delta,
+    composed_epsilon,
+    tabulated,
+    together,
+)
 from flamelib.accounting.shuffling.closed_form import bennett
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
@@ -49,7 +53,7 @@ def gaussian_exact(shift, epsilon):
 def response(epsilon0):
     """Profile of binary randomized response."""
     curve = lambda epsilon: max(0.0, -math.expm1(epsilon - epsilon0)) / (1 + math.exp(-epsilon0))  # noqa: E731
-    return Curve(curve, at_most=epsilon0)
+    return PrivacyProfile(curve, at_most=epsilon0)
 
 
 def profile_of(first, second):
@@ -58,7 +62,7 @@ def profile_of(first, second):
     def direction(one, two):
         return lambda epsilon: math.fsum(max(p - math.exp(epsilon) * q, 0) for p, q in zip(one, two, strict=True))
 
-    return Curve(direction(first, second), direction(second, first))
+    return PrivacyProfile(direction(first, second), direction(second, first))
 
 
 def product(laws):
@@ -85,7 +89,7 @@ class TestGaussian:
     def test_is_its_own_composition(self, times, total, epsilon):
         """Delta from 0.9 to 1e-141, one mechanism to thirty million."""
         truth = gaussian_exact(total, epsilon)
-        part = Curve(gaussian(total / math.sqrt(times)), error=2e-12)
+        part = PrivacyProfile(gaussian(total / math.sqrt(times)), error=2e-12)
         delta = composed_delta([(part, times)], epsilon)
         assert truth <= delta <= truth * 1.01
         assert delta - float(truth) <= delta.uncertainty * 1.01 + 1e-7 * delta
@@ -96,7 +100,7 @@ class TestGaussian:
     @pytest.mark.parametrize(("shift", "delta", "times"), [(14.7, 1e-10, 1), (1.5015, 7.943e-43, 1), (4.0, 1e-40, 3)])
     def test_few_large_losses_are_as_close_as_is_said(self, shift, delta, times):
         """The largest loss of a first look is likelier than delta: its tilt is no place to judge doubts by."""
-        found = composed_epsilon([(Curve(gaussian(shift), error=2e-12), times)], delta)
+        found = composed_epsilon([(PrivacyProfile(gaussian(shift), error=2e-12), times)], delta)
         truth = gaussian(shift * math.sqrt(times))
         assert truth(float(found)) <= delta * EXACT
         assert truth(float(found) - found.uncertainty) >= delta
@@ -106,7 +110,7 @@ class TestGaussian:
     @pytest.mark.parametrize(("total", "delta"), [(0.3, 1e-200), (1.0, 1e-250), (3.0, 1e-300), (5.0, 1e-200)])
     def test_a_delta_whose_square_is_no_double(self, times, total, delta):
         """Products of two slopes are 0 there, and slopes themselves where losses are large: points were missing."""
-        truth, part = gaussian(total), Curve(gaussian(total / math.sqrt(times)), error=2e-12)
+        truth, part = gaussian(total), PrivacyProfile(gaussian(total / math.sqrt(times)), error=2e-12)
         found = composed_epsilon([(part, times)], delta)
         assert truth(float(found)) <= delta * EXACT
         assert truth(float(found) - found.uncertainty) >= delta / EXACT
@@ -116,7 +120,7 @@ class TestGaussian:
         assert back - back.uncertainty <= truth(float(found)) * 1.01
 
     def test_together_is_the_composition(self):
-        parts = [(Curve(gaussian(0.1)), 2), (Curve(gaussian(0.05)), 1)]
+        parts = [(PrivacyProfile(gaussian(0.1)), 2), (PrivacyProfile(gaussian(0.05)), 1)]
         group = together(parts, 40, 1e-6, symmetric=True)
         shift = math.sqrt(40 * (2 * 0.01 + 0.0025))
         truth = gaussian_exact(shift, 4.0)
@@ -166,7 +170,10 @@ class TestEveryOutcome:
         whole = product(laws)
         parts = [(profile_of(*pair), 1) for pair in laws]
         most = max(math.log(p / q) for p, q in zip(*whole, strict=True))
-        for one, chosen in ((whole, parts), (whole[::-1], [(Curve(c.backward, c.forward), n) for c, n in parts])):
+        for one, chosen in (
+            (whole, parts),
+            (whole[::-1], [(PrivacyProfile(c.backward, c.forward), n) for c, n in parts]),
+        ):
             epsilon = share * max(most, 0.0)
             truth = profile_of(*one).forward(epsilon)
             found = composed_delta(chosen, epsilon)
@@ -174,20 +181,11 @@ class TestEveryOutcome:
             # The uncertainty is an estimate, and for a few unlike mechanisms a rough one.
             assert found - truth <= 2 * found.uncertainty + 1e-2 * found + 1e-9
 
-    def test_repeated_laws(self):
-        first, second, times = [0.5, 0.3, 0.2], [0.4, 0.25, 0.35], 6
-        whole = product([(first, second)] * times)
-        part = profile_of(first, second)
-        for epsilon in (0.0, 0.4, 1.0):
-            truth = profile_of(*whole).forward(epsilon)
-            assert truth <= composed_delta([(part, times)], epsilon) * EXACT
-            assert composed_delta([(part, times)], epsilon) <= truth * 1.02
-
     def test_what_has_no_finite_loss(self):
         """Each mechanism tells all with probability 1e-5 and is a response otherwise."""
         bare, times = 1e-5, 50
         honest = response(0.2)
-        leaky = Curve(lambda epsilon: bare + (1 - bare) * honest.forward(epsilon))
+        leaky = PrivacyProfile(lambda epsilon: bare + (1 - bare) * honest.forward(epsilon))
         for epsilon in (0.0, 1.0, 20.0):
             rest = float(composed_delta([(honest, times)], epsilon))
             truth = -math.expm1(times * math.log1p(-bare)) + (1 - bare) ** times * rest
@@ -201,25 +199,9 @@ class TestEveryOutcome:
         ends = np.array([math.inf, 0.2, -0.2, -math.inf])
         first = np.array([bare, (1 - bare) * likely, (1 - bare) * (1 - likely), 0.0])
         second = np.array([0.0, *first[2:0:-1], bare])
-        found = composed([(Cells(ends, ends, second, first - second, np.zeros(4)), times)], epsilon)
+        found = composed([(DominatingPair(ends, ends, second, first - second, np.zeros(4)), times)], epsilon)
         truth = -math.expm1(times * math.log1p(-bare))
         assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-4)
-
-
-class TestOtherLibrary:
-    @pytest.mark.parametrize(("scale", "times", "epsilon"), [(1.0, 5, 3.0), (20.0, 200, 1.5), (5.0, 50, 6.0)])
-    def test_laplace_mechanism(self, scale, times, epsilon):
-        ends = [
-            privacy_loss_distribution.from_laplace_mechanism(
-                scale, pessimistic_estimate=pessimistic, value_discretization_interval=1e-4
-            )
-            .self_compose(times)
-            .get_delta_for_epsilon(epsilon)
-            for pessimistic in (False, True)
-        ]
-        part = Curve(lambda at: max(0.0, -math.expm1((at - 1 / scale) / 2)), at_most=1 / scale)
-        found = composed_delta([(part, times)], epsilon)
-        assert ends[0] - 1e-12 <= found <= 1.01 * ends[1]
 
 
 class TestCurves:
@@ -228,87 +210,43 @@ class TestCurves:
     def test_rough_values_cost_little_and_stay_above(self, shift, seed):
         """Neither convex nor falling: values raised by up to a thousandth, and one far too high."""
         smooth = gaussian(shift)
-        rough = Curve(lambda at: smooth(at) * (1 + 1e-3 * (math.sin(1e6 * at + seed) ** 2)) if at else 1.0)
+        rough = PrivacyProfile(lambda at: smooth(at) * (1 + 1e-3 * (math.sin(1e6 * at + seed) ** 2)) if at else 1.0)
         epsilon = shift * shift / 2 + 2 * shift
         truth = gaussian_exact(shift, epsilon)
         found = composed_delta([(rough, 1)], epsilon)
         assert truth <= found <= truth * 1.01
 
-    def test_the_hull_is_above_the_curve_and_a_profile(self):
-        one = Knots(Curve(gaussian(0.3)), 3.0)
-        hull = one.hull()
-        loss = hull.loss(int(np.gcd.reduce(hull.places)))
-        assert loss.masses.sum() + loss.infinity == pytest.approx(1, abs=1e-12)
-        mirrored = loss.swapped()
-        assert mirrored.masses.sum() + mirrored.infinity == pytest.approx(1, abs=1e-12)
-        for epsilon in np.linspace(-2.9, 2.9, 97):
-            level = float(loss.masses @ np.maximum(-np.expm1(epsilon - np.maximum(loss.losses, epsilon)), 0))
-            truth = gaussian_exact(0.3, abs(epsilon))
-            truth = truth if epsilon >= 0 else -mp.expm1(epsilon) + mp.exp(mpf(epsilon)) * truth
-            assert level + loss.infinity >= truth * (1 - mpf(10) ** -13)
-
     def test_too_long_and_too_large_is_left_to_chernoff(self):
         shift, times = 1e-3, 10**10
         truth = shift**2 * times / 2
-        found = composed_epsilon([(Curve(gaussian(shift)), times)], 1e-6)
+        found = composed_epsilon([(PrivacyProfile(gaussian(shift)), times)], 1e-6)
         assert truth < found < truth + 6 * shift * math.sqrt(times)
-        assert 0 < composed_delta([(Curve(gaussian(shift)), times)], found * 1.001) < 1e-6
+        assert 0 < composed_delta([(PrivacyProfile(gaussian(shift)), times)], found * 1.001) < 1e-6
 
     def test_chernoff_is_close_and_falls_with_delta_for_any_number(self):
         """The round-off of very many copies is in it, so that neither end of the range of deltas is cheap."""
         noise = LaplaceProfile(1.0)
         for times in (2 * 10**10, 9 * 10**15):
-            curve = Curve(lambda epsilon: bennett(noise, 10**6, epsilon=epsilon), at_most=1.0)
+            curve = PrivacyProfile(lambda epsilon: bennett(noise, 10**6, epsilon=epsilon), at_most=1.0)
             found = [float(composed_epsilon([(curve, times)], 10.0**-k)) for k in (300, 30, 6, 3, 1)]
             assert found == sorted(found, reverse=True)
             assert found[0] < 1.25 * found[-1]
-
-
-class TestSums:
-    @settings(max_examples=25)
-    @given(st.lists(st.floats(0.01, 1), min_size=3, max_size=6), st.integers(1, 6), st.floats(-1, 3))
-    def test_against_convolution(self, weights, times, epsilon):
-        masses = np.array(weights) / sum(weights) * 0.999
-        loss = Loss(0.25, np.arange(len(masses)) - 2, masses, 0.001, 0.0)
-        law = np.array([1.0])
-        for _ in range(times):
-            law = np.convolve(law, masses)
-        losses = 0.25 * (np.arange(len(law)) - 2 * times)
-        truth = 1 - 0.999**times + float(law @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
-        found = math.exp(LossSum([(loss, times)]).log_delta(max(epsilon, 0.0)))
-        if epsilon >= 0:
-            assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-9)
-
-    def test_a_window_is_as_good_as_the_whole(self):
-        index = np.arange(-200, 201)
-        masses = np.exp(-0.5 * (index / 10) ** 2)
-        loss = Loss(0.01, index, masses / masses.sum(), 0.0, 0.0)
-        whole = LossSum([(loss, 40)])
-        tilt = whole.tilt_to(3.0)
-        window = whole.window(tilt)
-        assert len(window.law) < 40 * 400
-        assert window.log_delta(3.0) == pytest.approx(whole.log_delta(3.0), abs=1e-9)
-        variance = 40 * float(loss.masses @ loss.losses**2)
-        x = np.linspace(3, 12, 400_000)
-        density = np.exp(-0.5 * x**2 / variance) / math.sqrt(2 * math.pi * variance)
-        truth = float(np.trapezoid(density * -np.expm1(3 - x), x))
-        assert math.exp(whole.log_delta(3.0)) == pytest.approx(truth, rel=0.02)
 
 
 class TestLadders:
     """Chords between places that many questions share: above the curve, hardly, and asked for once each."""
 
     @staticmethod
-    def _curve(asked: list[float]) -> Curve:
+    def _curve(asked: list[float]) -> PrivacyProfile:
         def forward(epsilon: float) -> float:
             asked.append(epsilon)
             return max(0.0, -math.expm1(epsilon - 0.5)) / (1 + math.exp(-0.5))
 
-        return Curve(forward, lambda epsilon: 0.5 * forward(epsilon), at_most=0.5, error=1e-3)
+        return PrivacyProfile(forward, lambda epsilon: 0.5 * forward(epsilon), at_most=0.5, error=1e-3)
 
     def test_chords_lie_hardly_above_the_curve(self) -> None:
         curve = self._curve([])
-        found = laddered(curve)
+        found = tabulated(curve)
         assert (found.at_most, found.error) == (0.5, 1e-3)
         for epsilon in [0.0, 1e-9, *np.geomspace(1e-4, 0.499, 300).tolist(), 0.5, 0.7]:
             exact = curve.forward(epsilon)
@@ -316,24 +254,3 @@ class TestLadders:
             assert found.backward is not None
             assert curve.larger(epsilon) <= found.larger(epsilon)
             assert found.backward(epsilon) == pytest.approx(found.forward(epsilon) / 2)
-
-    def test_compositions_share_what_they_ask(self) -> None:
-        asked: list[float] = []
-        found = laddered(self._curve(asked))
-        first = composed_epsilon([(found, 30)], 1e-6)
-        before = len(asked)
-        second = composed_epsilon([(found, 60)], 1e-8)
-        assert len(asked) - before < before / 2
-        for answer, count, delta in ((first, 30, 1e-6), (second, 60, 1e-8)):
-            direct = composed_epsilon([(self._curve([]), count)], delta)
-            assert 0.995 * direct <= answer <= 1.005 * direct
-
-
-@pytest.mark.parametrize("end", [0.01, 0.1, 1.0, 3.7])
-def test_a_ladder_is_never_below_a_curve_that_is_its_own_chord(end):
-    """The profile of one coin is a straight line in the exponential of epsilon; close to its end, in sixty digits."""
-    ladder = laddered(Curve(lambda epsilon: -math.expm1(epsilon - end) / 2, at_most=end))
-    for step in range(1, 50):
-        epsilon = end * (1 - 2.0**-step)
-        truth = -mp.expm1(mpf(epsilon) - mpf(end)) / 2
-        assert 1 <= ladder.forward(epsilon) / truth < 1 + 1.01e-9, "raised at the ends of a chord by no more"

@@ -10,21 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import padded as oracles
+from reference_bounds import padded_divergence
 from scipy.stats import binom, norm
 
-from flamelib.accounting.coordinates.certified import account, central_limit, topk_truncated
 from flamelib.accounting.coordinates.counting import (
-    MOST_MESSAGES,
-    Count,
-    _pmf,
-    _tails,
+    MAX_COUNTED,
     _whole,
     disjoint_lower,
     double_lower,
     simple_lower,
     topk_lower,
 )
-from flamelib.accounting.coordinates.padded import padded_divergence
+from flamelib.accounting.coordinates.vector_bounds import account, central_limit, topk_truncated
 from flamelib.core.profiles import LaplaceProfile
 
 DELTA = 0.01 / 1000**1.1
@@ -110,18 +107,6 @@ class TestEveryCount:
 
 
 class TestPublished:
-    def test_the_refuted_claim(self):
-        assert topk_lower(157, 333, 0.5, epsilon=0.2379) == pytest.approx(0.04208, abs=5e-6)
-        assert topk_lower(157, 333, 0.5, delta=DELTA) == pytest.approx(1.198, abs=5e-4)
-        assert topk_lower(785, 666, 0.5, delta=DELTA) == pytest.approx(1.984, abs=5e-4)
-        assert disjoint_lower(157, 333, 0.5, epsilon=0.2379) == pytest.approx(0.01629, abs=5e-6)
-        assert disjoint_lower(157, 333, 0.5, delta=DELTA) == pytest.approx(0.8208, abs=5e-5)
-
-    def test_the_claims_that_are_not(self):
-        assert double_lower(7850, 1 / 50, 333, 0.5, delta=DELTA) == pytest.approx(0.1436, abs=6e-5)
-        assert double_lower(7850, 1 / 10, 666, 0.5, delta=DELTA) == pytest.approx(0.563, abs=5e-4)
-        assert simple_lower(7850, 1000, 0.01, delta=DELTA) == pytest.approx(0.0900, abs=5e-5)
-
     @pytest.mark.parametrize("epsilon", [0.0, 0.2379, 1.198, 4.0])
     def test_against_convolution(self, epsilon):
         """The whole law at the paper's size, by another binomial and a plain convolution."""
@@ -147,7 +132,7 @@ class TestSize:
         assert found.uncertainty < 1e-10
 
     def test_beyond_what_can_be_counted_fewer_are(self):
-        assert _whole(1e300, 2) == MOST_MESSAGES // 2
+        assert _whole(1e300, 2) == MAX_COUNTED // 2
         assert _whole(157.5, 333) == 157
         assert topk_lower(1e300, 10**9, 0.5, epsilon=0.0) == topk_lower(10, 10**9, 0.5, epsilon=0.0) > 0
         assert topk_lower(5, 2**53, 1.0, epsilon=0.1) == 0
@@ -176,32 +161,6 @@ class TestBelow:
         small = {"dimension": 50 * kept, "n_users": padded, "epsilon0": epsilon0 / 50, "delta": delta}
         low = simple_lower(50 * kept, padded, epsilon0 / 50, delta=delta)
         assert low <= account("simple", bound="blanket", route="sound", **small)
-
-
-class TestParts:
-    @pytest.mark.parametrize(("trials", "chance"), [(5, 0.5), (40, 0.9), (1000, 0.02), (10**6, 0.5), (10**9, 0.5)])
-    def test_probabilities(self, trials, chance):
-        spread, mean = math.sqrt(trials * chance * (1 - chance)), trials * chance
-        low, high = max(0, int(mean - 9 * spread)), min(trials, int(mean + 9 * spread) + 1)
-        found = _pmf(low, high, trials, chance, 1 - chance)
-        assert found.sum() == pytest.approx(1, abs=1e-12)
-        places = np.unique(np.linspace(low, high, 12).astype(int))
-        for place in places:
-            exact = oracles.mp.binomial(trials, int(place)) * oracles.mpf(chance) ** int(place)
-            exact *= (1 - oracles.mpf(chance)) ** (trials - int(place))
-            assert found[place - low] == pytest.approx(float(exact), rel=1e-12 + 4e-16 * 9 * spread)
-
-    def test_tails(self):
-        pmf = np.arange(1.0, 3001)
-        pmf /= pmf.sum()
-        assert _tails(pmf) == pytest.approx(np.cumsum(pmf[::-1])[::-1], rel=1e-13)
-
-    def test_a_pair_of_laws(self):
-        count = Count(30, 5, 0.7, 0.3)
-        one, two = oracles.counts(30, 5, 0.7), oracles.counts(30, 5, 0.3)
-        for threshold in (0, 10, 17, 18, 25, 35):
-            assert count.pair(threshold) == pytest.approx((float(sum(one[threshold:])), float(sum(two[threshold:]))))
-            assert count.pair(threshold, tails=False) == pytest.approx((float(one[threshold]), float(two[threshold])))
 
 
 def test_the_last_threshold_may_be_the_best():

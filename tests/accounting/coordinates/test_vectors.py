@@ -5,12 +5,11 @@ import warnings
 
 import pytest
 
-from flamelib.accounting.composition.closed_form import least_epsilon
-from flamelib.accounting.composition.curves import Curve, composed_epsilon
-from flamelib.accounting.coordinates.certified import account, central_limit, double_revealed, topk_truncated
+from flamelib.accounting.composition.privacy_profile import composed_epsilon
 from flamelib.accounting.coordinates.counting import double_lower, simple_lower, topk_lower
-from flamelib.accounting.coordinates.full_bags import full_bags_lower
 from flamelib.accounting.coordinates.padded import Coordinate, all_real
+from flamelib.accounting.coordinates.truncated import full_bags_lower
+from flamelib.accounting.coordinates.vector_bounds import account, central_limit, topk_truncated
 from flamelib.core.profiles import LaplaceProfile
 
 DELTA = 0.01 / 1000**1.1
@@ -73,25 +72,6 @@ class TestPublished:
 
 
 class TestSound:
-    @pytest.mark.parametrize("protocol", ["simple", "double", "topk"])
-    @pytest.mark.parametrize("bound", ["bennett", "hoeffding", "blanket"])
-    def test_below_advanced_and_basic_composition(self, protocol, bound):
-        """What Lemma 3 would make of the same bound: k or 2k coordinates, nothing gained from sampling."""
-        given = SMALL | {"protocol": protocol}
-        sound = account(bound=bound, route="sound", **given)
-        times = {"simple": 40, "double": 40, "topk": 16}[protocol]
-        messages = 30 if protocol == "simple" else 12
-        share = SMALL["delta"] / (times + 1)
-        part = min(0.8, account(**given | {"dimension": 1, "protocol": "simple", "n_users": messages, "delta": share},
-                                bound=bound, route="paper"))  # fmt: skip
-        assert sound <= least_epsilon(part, times, share)
-        assert sound <= times * 0.8
-
-    def test_the_blanket_is_the_best_of_the_bounds(self):
-        for protocol in ("simple", "double", "topk"):
-            found = {b: account(protocol, bound=b, route="sound", **SMALL) for b in BOUNDS[1:]}
-            assert found["blanket"] <= min(found.values())
-
     def test_every_overlap_of_top_coordinates_is_covered(self):
         """Coordinates chosen in both data sets, in the first only, in the second only; composed as they are."""
         noise, kept = LaplaceProfile(0.8), 8
@@ -102,15 +82,6 @@ class TestSound:
             counts = (same, kept - same, kept - same)
             parts = [(curve, count) for curve, count in zip(curves, counts, strict=True) if count]
             assert composed_epsilon(parts, SMALL["delta"]) <= sound * (1 + 1e-3)
-
-    def test_published_sets_are_never_better(self):
-        """Independent inclusion, published: the divergence counts when the coordinate is reported."""
-        noise, rate = LaplaceProfile(0.8), 0.2
-        bare = Coordinate(noise, all_real(noise, 12)).curve()
-        shown = Curve(lambda epsilon: rate * bare.forward(epsilon), at_most=bare.at_most)
-        hidden = account("double", bound="blanket", route="sound", **SMALL)
-        assert hidden <= composed_epsilon([(shown, 40)], SMALL["delta"])
-        assert double_revealed(8, 12, 0.8, SMALL["delta"]) > hidden
 
     def test_fractions_of_a_coordinate_count_whole_or_as_they_are(self):
         whole = account("topk", bound="blanket", route="sound", **SMALL)

@@ -52,10 +52,7 @@ def test_the_formula_is_the_divergence_in_both_directions(case):
 
 
 @settings(max_examples=50)
-@given(
-    st.floats(-6, 3).map(lambda e: 10.0**e),
-    st.floats(-300, -1e-9).map(lambda e: 10.0**e),
-)
+@given(st.floats(-6, 3).map(lambda e: 10.0**e), st.floats(-300, -1e-9).map(lambda e: 10.0**e))
 def test_epsilon_answers_delta_and_never_falls_short(noise_std, delta):
     found = gm.gaussian_mechanism(1.0, noise_std, delta=delta)
     assert exact(1.0, noise_std, found) <= delta

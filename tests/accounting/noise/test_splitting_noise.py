@@ -1,7 +1,6 @@
 """Noise before splitting: laws summed up one by one, many digits, and shares that add up to what they should."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -93,22 +92,6 @@ def test_the_errors_are_those_of_the_decay_that_is_told(scale, epsilon):
     p = mpf(found.decay)
     assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
     assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
-
-
-@pytest.mark.parametrize("n_users", [1, 2, 3, 10])
-def test_polya_shares_add_up_to_discrete_laplace(n_users):
-    """Negative binomials of shape 1/n, n of them, difference of two such: coefficient by coefficient."""
-    p, top = Fraction(1, 2), 24
-    share = [Fraction(1)]
-    for j in range(1, top):
-        share.append(share[-1] * (Fraction(1, n_users) + j - 1) / j * p)
-    total = [Fraction(1), *[Fraction(0)] * (top - 1)]
-    for _ in range(n_users):
-        total = [sum(total[i] * share[j - i] for i in range(j + 1)) for j in range(top)]
-    assert total == [p**j for j in range(top)], "geometric, but for its norm (1 - p)"
-    # Geometric minus geometric: P(j) is (1 - p)/(1 + p) p^|j|.
-    law_of_zero = (1 - p) ** 2 * sum(p ** (2 * i) for i in range(400))
-    assert float(law_of_zero) == pytest.approx(float((1 - p) / (1 + p)))
 
 
 @pytest.mark.parametrize(("n_users", "crowd"), [(10, 9), (3, 2), (14, 7), (70, 7)])

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles import participation as oracle
 
-from flamelib.accounting.sampling import known
+from flamelib.accounting.sampling import public_participation
 
 SCHEMES = {
-    "ols": (known.ols, lambda p, q: (1, q)),
-    "wcs": (known.wcs, lambda p, q: (p, q)),
-    "cs": (known.cs, lambda p, q: (1, mpf(p) * mpf(q))),
+    "ols": (public_participation.ols, lambda p, q: (1, q)),
+    "wcs": (public_participation.wcs, lambda p, q: (p, q)),
+    "cs": (public_participation.cs, lambda p, q: (1, mpf(p) * mpf(q))),
 }
 rates = st.floats(-9, 0).map(lambda e: 10.0**e)
 noises = st.floats(-2, 3).map(lambda e: 10.0**e)
@@ -64,11 +64,11 @@ def test_the_larger_data_set_reaches_the_formula_and_the_smaller_one_stays_below
     rate, mu, epsilon = case
     alpha = mp.exp(mpf(epsilon))
     with_it, without = [(1 - mpf(rate), mpf(0)), (mpf(rate), mpf(mu))], [(mpf(1), mpf(0))]
-    formula = float(known.ols(1.0, rate, 1 / mu, 1.0, epsilon=epsilon))
+    formula = float(public_participation.ols(1.0, rate, 1 / mu, 1.0, epsilon=epsilon))
     assert float(oracle.divergence(with_it, without, alpha)) == pytest.approx(formula, rel=1e-9)
     # By convexity once more: smaller by beta at least.
     beta = float(alpha / oracle.before(epsilon, rate))
     assert float(oracle.divergence(without, with_it, alpha)) <= beta * formula < formula
     # A list of participants beside it: the same on each side of the list.
-    public = float(known.wcs(0.3, rate, 1 / mu, 1.0, epsilon=epsilon))
+    public = float(public_participation.wcs(0.3, rate, 1 / mu, 1.0, epsilon=epsilon))
     assert 0.3 * float(oracle.divergence(with_it, without, alpha)) == pytest.approx(public, rel=1e-9)

@@ -103,19 +103,6 @@ def test_never_below_the_exact_sample(mechanism, sampled, population):
             assert exact == pytest.approx(bound.delta, rel=1e-12), "nothing smaller holds for every mechanism"
 
 
-def test_a_smaller_epsilon_would_be_wrong():
-    """The squeeze has teeth: one percent off, or sampling each member twice as rarely, is seen."""
-
-    def law_of(values):
-        return noisy_maximum(values, mp.mpf("1.2"))
-
-    exact = sampled_law(law_of, 2)
-    delta = float(worst(law_of, 2, 0.6))
-    bound = sampled_without_replacement(0.6, delta, 2, 5)
-    assert worst(exact, 5, 0.99 * bound.epsilon) > bound.delta
-    assert worst(exact, 5, sampled_epsilon(0.6, 0.2)) > bound.delta
-
-
 @given(st.floats(-12, 3).map(lambda e: 10.0**e), st.floats(-9, 0).map(lambda e: 10.0**e))
 def test_epsilon_of_the_smaller_data_set(epsilon, rate):
     with mp.workdps(60):

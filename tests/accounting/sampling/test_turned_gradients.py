@@ -5,43 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.sampling import turned_gradients as turned
+from flamelib.accounting.sampling import adaptive_gradients as turned
 from flamelib.core.divergences import hockey_stick
-
-
-def aligned(p: float, q: float, n_records: int, ratio: float, epsilon: float, add: bool) -> float:
-    """The divergence on a line by adaptive quadrature of both densities, written down from the definition."""
-
-    def density(x: float, records: int) -> float:
-        sums = np.arange(records + 1)
-        return float((1 - p) * norm.pdf(x) + p * binom.pmf(sums, records, q) @ norm.pdf(x - sums * ratio))
-
-    def gain(x: float) -> float:
-        pair = density(x, n_records), density(x, n_records - 1)
-        first, second = pair[::-1] if add else pair
-        return max(first - math.exp(epsilon) * second, 0.0)
-
-    low, high = -10.0, 10 + n_records * ratio
-    return quad(gain, low, high, limit=500, points=np.linspace(low, high, 40), epsrel=1e-9)[0]
-
-
-@pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize(
-    ("p", "q", "n_records", "ratio", "epsilon"),
-    [(0.1, 0.1, 5, 1.0, 0.1), (0.1, 0.1, 2, 1.0, 0.5), (0.5, 0.3, 4, 0.7, 0.02), (1.0, 0.5, 3, 2.0, 0.2)],
-)
-def test_aligned_gradients_by_quadrature(
-    p: float, q: float, n_records: int, ratio: float, epsilon: float, add: bool
-) -> None:
-    found = turned.draws_delta(turned.equal_draws(n_records, q, ratio, 0), p, q, epsilon, add)
-    truth = aligned(p, q, n_records, ratio, epsilon, add)
-    assert found <= truth * (1 + 1e-8)
-    assert found == pytest.approx(truth, rel=2e-5, abs=1e-12)
-    assert truth - found <= found.uncertainty + 1e-8 * truth
 
 
 def test_one_record_is_the_gaussian_mechanism_sampled_at_both_levels() -> None:
@@ -94,7 +62,7 @@ def test_three_dimensions_agree_with_the_plane_they_contain() -> None:
 def test_small_chances_that_are_left_out_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = (0.1, 0.1, 30, 1.0, 1.0, 50.0, 0.1)
     whole = turned.turned_gradients(*arguments)
-    monkeypatch.setattr(turned, "NEGLIGIBLE", 1e-6)
+    monkeypatch.setattr(turned, "MIN_ATOM", 1e-6)
     assert turned.turned_gradients(*arguments) < whole
 
 

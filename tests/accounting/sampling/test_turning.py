@@ -1,15 +1,14 @@
 """The program over angles against densities in the plane: every angle of an interval, and every turn of two rounds."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from flamelib.accounting.composition.known_pairs import tilted
+from flamelib.accounting.composition.dominating_pair import tilted
+from flamelib.accounting.sampling.adaptive_angles import choices, fineness, interval_cells, turned_profile
 from flamelib.accounting.sampling.rounds import outer_cells, participation_rounds, turned_cells
-from flamelib.accounting.sampling.turning import choices, fineness, interval_cells, turned_profile
 
 SIDE = 0.05
 
@@ -62,14 +61,6 @@ def test_an_interval_of_angles_is_dominated_by_its_ends(p, q, j, ratio, ends):
     found = profile(cells, alphas)
     assert (most * (1 - 3e-4) - 1e-9 <= found).all()
     assert (found <= most * 1.03 + 1e-6).all()
-
-
-def test_divergences_rise_with_the_cosine_above_one_and_fall_below():
-    alphas = np.exp([-0.2, -0.02, 0.02, 0.2])
-    rows = [divergences(*plane(0.3, 0.4, 2, 0.8, cosine), alphas) for cosine in (-1, -0.6, 0, 0.5, 1)]
-    for one, other in itertools.pairwise(rows):
-        assert (one[:2] >= other[:2] - 1e-7).all()
-        assert (one[2:] <= other[2:] + 1e-7).all()
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -9,55 +9,20 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from oracles.gaussian import TwoUsers
 from oracles.shuffling import gaussian_at_least
 
-from flamelib.accounting.shuffling.gaussian_cut import FAINTEST, TOLERANCE, GaussianLaw, _Cut, _held, bracket
-from flamelib.accounting.shuffling.inversion import Bracket
+from flamelib.accounting.shuffling.bromwich import Bracket
+from flamelib.accounting.shuffling.gaussian_branch_cut import (
+    MIN_LOG_EXCESS,
+    RTOL_PANEL,
+    GaussianLaw,
+    _Cut,
+    _held,
+    bracket,
+)
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.profiles import GaussianProfile
-
-HALF = mp.mpf("0.5")
-
-
-class TwoUsers:
-    """Delta by quadrature; ``blanket`` tells the reference law, else both other users hold 1."""
-
-    def __init__(self, noise_std, epsilon, blanket):
-        self.s, self.factor, self.blanket = mp.mpf(noise_std), mp.exp(epsilon), blanket
-        self.mass = 2 * mp.ncdf(-1 / (2 * self.s)) if blanket else mp.mpf(1)
-
-    def delta(self):
-        marks = [HALF + self.s * step for step in (-14, -9, -6, -3, 0, 3, 6, 10)]
-        # Where the other loss must fall at its kink, or may fall anywhere, the integrand is not analytic.
-        kink = self.threshold(self.loss(HALF) if self.blanket else -self.factor)
-        both = mp.quad(lambda y: self.price(self.loss(y)) * self.density(y), sorted([*marks, kink]), maxdegree=5)
-        return ((1 - self.mass) * 2 * self.price(mp.mpf(0)) + self.mass * both) / 2
-
-    def loss(self, y):
-        lift = (1 - 2 * y) / (2 * self.s**2)
-        if self.blanket:
-            return self.mass * (mp.exp(max(lift, 0)) - self.factor * mp.exp(max(-lift, 0)))
-        return mp.exp(lift) - self.factor
-
-    def density(self, y):
-        return mp.npdf(y, 0 if self.blanket and y > HALF else 1, self.s) / self.mass
-
-    def threshold(self, shift):
-        """Where the falling loss equals minus the shift."""
-        low, high = mp.mpf(-200), mp.mpf(200)
-        for _ in range(90):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.loss(middle) + shift > 0 else (low, middle)
-        return low
-
-    def price(self, shift):
-        """Mean of the positive part of one loss and the shift, under the reference law."""
-        y = self.threshold(shift)
-        reference = mp.ncdf((min(y, HALF) - 1) / self.s) if self.blanket else mp.ncdf((y - 1) / self.s)
-        if self.blanket:
-            reference += mp.ncdf(max(y, HALF) / self.s) - mp.ncdf(HALF / self.s)
-        gain = mp.ncdf(y / self.s) - self.factor * mp.ncdf((y - 1) / self.s)
-        return gain + shift * reference / self.mass
 
 
 @pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (1.0, 0.5)])
@@ -157,7 +122,7 @@ def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
         law = GaussianLaw(noise_std, epsilon, blanket)
         with np.errstate(over="ignore", invalid="ignore"):
             cut = _Cut(_held(law), 1)
-            found = cut.bracket(TOLERANCE) if cut.unit > FAINTEST else Bracket(-math.inf, math.inf)
+            found = cut.bracket(RTOL_PANEL) if cut.unit > MIN_LOG_EXCESS else Bracket(-math.inf, math.inf)
         assert found.low <= truth + 1e-9 or cut.law != law  # at a smaller epsilon it is a bound from above alone
         assert found.high >= truth - 1e-9 or truth < -690
         if noise_std >= 0.5 and truth > -600:

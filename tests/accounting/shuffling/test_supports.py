@@ -4,13 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from oracles import shuffling as oracles
 from oracles import supports
 from oracles import tables as oracle
 
 import flamelib
-from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds, shuffled_rounds_lower
-from flamelib.accounting.checkin.surveys import shuffle_calibrate
 from flamelib.accounting.shuffling.closed_form import bennett, blanket_mass, hoeffding
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, clones_2023
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
@@ -68,31 +65,6 @@ class TestAgainstTables:
             most = table_lower(rows, 3, epsilon=epsilon0 * share)
             assert all_equal(profile, 3, epsilon=epsilon0 * share) <= most * (1 + 1e-9)
             assert all_equal(profile, 3, epsilon=epsilon0 * share) == pytest.approx(most, rel=0.35)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_truth_lies_between(kind):
-    rows = supports.merged(supports.TABLES[kind](1.0, 3)[1])
-    profile = SUPPORTING[kind](1.0, 3)
-    for epsilon in (0.1, 0.5):
-        truth = float(oracles.worst_shuffled(rows, 2, epsilon))
-        assert all_equal(profile, 2, epsilon=epsilon) <= truth * (1 + 1e-12)
-        assert truth <= blanket_divergence(profile, 2, epsilon=epsilon) * (1 + 1e-12)
-        assert all_equal(profile, 2, epsilon=epsilon) == pytest.approx(truth, rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rounds_checkins_and_budgets(kind):
-    profile = SUPPORTING[kind](2.0, 16)
-    lower, upper = (
-        shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6),
-        shuffled_rounds(profile, 10_000, 10, delta=1e-6),
-    )
-    assert 0 < lower < upper < 1.5 * lower + 0.2
-    rarely = checkin_shuffled(10_000, 0.1, 10, 1e-6, kind, epsilon0=2.0, n_buckets=16)
-    assert shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6, checkin_rate=0.1) <= rarely < upper
-    found = shuffle_calibrate(kind, 10_000, 0.2, 1e-6, n_buckets=16).epsilon0
-    assert blanket_divergence(SUPPORTING[kind](found, 16), 10_000, epsilon=0.2) <= 1e-6 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-from collections import Counter
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -27,50 +25,6 @@ def close_above(found, truth, rel=1e-11):
     if truth > 1e308:
         return found == math.inf or found >= truth * (1 - mpf(2) ** -50)
     return truth <= found <= truth * (1 + mpf(rel)) or (truth < 1e-300 and found < 2e-300)
-
-
-# --- two users, enumerated --------------------------------------------------------------------------
-
-
-def shares(value, modulus, m):
-    """Every way to cut a value, each as likely."""
-    for first in itertools.product(range(modulus), repeat=m - 1):
-        yield (*first, (value - sum(first)) % modulus)
-
-
-def view(values, modulus, m):
-    """Law of the shuffled shares of some users."""
-    seen = Counter()
-    for parts in itertools.product(*(list(shares(value, modulus, m)) for value in values)):
-        seen[tuple(sorted(itertools.chain(*parts)))] += 1
-    total = sum(seen.values())
-    return {key: Fraction(n, total) for key, n in seen.items()}
-
-
-def divergence(one, two, weight):
-    return sum(max(Fraction(0), p - weight * two.get(key, 0)) for key, p in one.items())
-
-
-SMALL_WORLDS = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 3), (3, 4), (3, 5), (4, 2), (4, 3), (5, 2), (5, 3), (6, 2), (7, 2)]
-
-
-@pytest.mark.parametrize(("modulus", "m"), SMALL_WORLDS)
-def test_two_users_never_tell_more_than_the_bounds(modulus, m):
-    one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
-    assert 0 < divergence(one, two, 1) <= Fraction(two_users.two_user_distance(modulus, m))
-    for epsilon in (0.1, 0.5, 1.0, 3.0):
-        weight = Fraction(math.exp(epsilon))
-        truth = max(divergence(one, two, weight), divergence(two, one, weight))
-        assert truth <= Fraction(two_users.two_user_delta(modulus, m, epsilon))
-        sharp = ((modulus - 2) + 2 * (modulus - 1) * weight**2 + 4 * weight) / (4 * (weight - 1) * math.comb(2 * m, m))
-        assert truth <= sharp or modulus % 2 == 0
-
-
-def test_the_distance_is_the_printed_one():
-    distances = {(3, 2): "4/9", (3, 3): "7/27", (3, 4): "80/729", (5, 2): "16/25", (5, 3): "199/625", (7, 2): "36/49"}
-    for (modulus, m), printed in distances.items():
-        one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
-        assert divergence(one, two, 1) == Fraction(printed)
 
 
 # --- many digits ------------------------------------------------------------------------------------
@@ -155,9 +109,6 @@ def test_the_published_number_of_messages():
 def test_never_too_few_messages(sigma, n_users, size):
     truth = 2 + (2 * mpf(sigma) + mpf(size)) / (mp.log(n_users, 2) - mp.log(mp.e, 2))
     assert max(3, truth) <= lemmas.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
-
-
-# --- order ------------------------------------------------------------------------------------------
 
 
 # --- doors ------------------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.accounting.splitting import small_worlds
-from flamelib.accounting.splitting.small_worlds import (
+from flamelib.accounting.splitting.enumeration import (
     least_smoothness,
     shares_probability,
     shuffled_distance,
@@ -42,20 +41,6 @@ def distance(modulus: int, n_messages: int, a: Sequence[int], b: Sequence[int], 
     return max(sum(gap, Fraction(0)) for gap in gaps) / total
 
 
-TABLE = {
-    3: ("4/9", "7/27", "80/729", "331/6561", "496/19683"),
-    5: ("16/25", "199/625", "2216/15625", "5651/78125"),
-    7: ("36/49", "940/2401", "22416/117649"),
-}
-
-
-@pytest.mark.parametrize(("modulus", "row"), TABLE.items())
-def test_two_users_have_the_distances_of_the_table(modulus: int, row: Sequence[str]) -> None:
-    found = [shuffled_distance(modulus, m, (0, 0), (1, modulus - 1), 0) for m in range(2, 2 + len(row))]
-    assert found == [float(Fraction(entry)) for entry in row]
-    assert shuffled_distance(5, 6, (0, 0), (1, 4), 0) == pytest.approx(0.03075, rel=1e-4)
-
-
 @pytest.mark.parametrize("n_users", range(2, 11))
 def test_with_two_messages_a_crowd_hides_nothing(n_users: int) -> None:
     others = (0,) * (n_users - 2)
@@ -81,14 +66,6 @@ def test_multiplied_laws_are_those_of_every_draw(
 ) -> None:
     expected = distance(modulus, n_messages, a, b, Fraction(math.exp(epsilon)))
     assert shuffled_distance(modulus, n_messages, a, b, epsilon) == float(expected)
-
-
-def test_machine_integers_multiply_as_dictionaries_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    users = small_worlds._users(5, 4, 9)
-    expected = small_worlds._by_dictionary(users[1], users[3])
-    for block in (2**21, 100):
-        monkeypatch.setattr(small_worlds, "BLOCK", block)
-        assert small_worlds._by_machine(users[1], users[3]) == expected
 
 
 def test_neither_order_nor_representatives_matter() -> None:
@@ -171,19 +148,6 @@ def test_moments_of_subset_sums_are_those_of_every_draw(modulus: int, n_messages
         assert float(variance) == (expected.variance_at_half if half else expected.variance)
 
 
-@pytest.mark.parametrize(("modulus", "n_messages"), [(3, 2), (3, 3), (4, 2), (5, 2), (6, 2)])
-def test_total_variation_is_half_the_mean_gap_of_subset_counts(modulus: int, n_messages: int) -> None:
-    """Shares uniform given their sum, repeated or not, in place of the law of the shares themselves."""
-    gaps = Counter(
-        abs(counted(y, modulus)[0] - counted(y, modulus)[1])
-        for y in itertools.product(range(modulus), repeat=2 * n_messages)
-        if sum(y) % modulus == 0
-    )
-    mean = Fraction(sum(gap * times for gap, times in gaps.items()), modulus ** (2 * n_messages - 1))
-    expected = mean * modulus / math.comb(2 * n_messages, n_messages) / 2
-    assert shuffled_distance(modulus, n_messages, (0, 0), (1, -1), 0) == float(expected)
-
-
 def test_tables_of_subsets_are_those_of_one_row() -> None:
     rng = np.random.default_rng(7)
     for half in (1, 3, 5):
@@ -195,14 +159,3 @@ def test_tables_of_subsets_are_those_of_one_row() -> None:
     for shape in ((1, 3), (1, 66), (4,)):
         with pytest.raises(DomainError, match="messages"):
             subset_tables(np.zeros(shape, dtype=np.int64), 2)
-
-
-def test_drawn_shares_estimate_the_distance() -> None:
-    rng = np.random.default_rng(3)
-    for m in (2, 4, 6):
-        shares = rng.integers(0, 5, (10_000, 2 * m))
-        shares[:, -1] = -shares[:, :-1].sum(axis=1) % 5
-        counts = subset_tables(shares, 5)
-        gaps = np.abs(counts[:, 0] - counts[:, 1]) * 5 / 2 / math.comb(2 * m, m)
-        error = gaps.std(ddof=1) / 100
-        assert abs(gaps.mean() - shuffled_distance(5, m, (0, 0), (1, -1), 0)) <= 5 * error < 0.1 * gaps.mean()

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 from oracles.splitting import hockey_stick
 from oracles.splitting import polya_sum as polya_masses
@@ -16,7 +14,7 @@ from flamelib.accounting.noise.discrete_laplace import truncated_laplace
 from flamelib.accounting.noise.sum_laws import PolyaNoise, ThinnedNoise, log_from
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.splitting.lemmas import messages_needed
-from flamelib.accounting.splitting.plans import outside, recommended
+from flamelib.accounting.splitting.parameter_search import outside, recommended
 
 RULE = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}
 SMALL = [(1, 0.4, 0.3, 60), (2, 0.5, 1.0, 70), (3, 0.4, 0.6, 60), (4, 0.3, 0.05, 45)]
@@ -71,14 +69,6 @@ def test_polya_noise_is_its_series(n, planned, p):
         assert noise.log_mass(x) == pytest.approx(float(mp.log(law[x])), abs=noise.error(x))
         above = mp.fsum(law[y] for y in range(x, 200))
         assert noise.log_above(x) == pytest.approx(float(mp.log(above)), abs=noise.error(x))
-
-
-@settings(max_examples=40)
-@given(st.integers(2, 10**9), st.floats(1e-9, 1), st.floats(1e-3, 20), st.integers(1, 10**9))
-def test_thinned_noise_is_log_concave_from_one_on(n, q, rate, k):
-    p = math.exp(-rate / k)
-    if 1e-12 < p < 1 and n * q < 60:
-        assert len(ThinnedNoise(n, p, q).coefficients[0])
 
 
 # --- delta ------------------------------------------------------------------------------------------------
@@ -152,37 +142,6 @@ def test_delta_short_of_shares_is_tight_near_the_largest_loss(planned, left, p, 
     assert polya_sum(**given_, epsilon=most * (1 + 1e-9)) == 0
 
 
-@pytest.mark.parametrize(
-    ("given_", "truth"),
-    [
-        ({"n_users": 100, "scale": 5, "decay": 0.97, "epsilon": 1.0, "colluding": 98, "missing": 99}, 0.00094),
-        ({"n_users": 1000, "scale": 100, "decay": 0.99, "delta": 0.1, "missing": 500}, 1.5998),
-        ({"n_users": 1000, "scale": 1000, "decay": math.exp(-1e-3), "delta": 0.01, "colluding": 100, "missing": 200},
-         1.0874),
-    ],
-)  # fmt: skip
-def test_numbers_short_of_shares(given_, truth):
-    assert polya_sum(**given_) == pytest.approx(truth, rel=5e-3 if truth < 0.1 else 5e-5)
-
-
-@pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (49, 50, 0.7)])
-def test_mass_of_intervals_short_of_shares(n, planned, p):
-    law, noise = polya_masses(mpf(n) / planned, p, 400), PolyaNoise(n, planned, p)
-    for x, count in ((0, 1), (1, 1), (1, 4), (3, 30), (20, 2)):
-        truth = float(mp.log(mp.fsum(law[y] for y in range(x, x + count))))
-        assert noise.log_between(x, count) == pytest.approx(truth, abs=noise.error(x))
-
-
-def test_the_numbers_of_rule_t1():
-    assert thinned_sum(**RULE, epsilon=0.5) == pytest.approx(2.1658388e-8, rel=1e-6)
-    assert thinned_sum(**RULE, epsilon=0.8) < 1e-80
-    assert math.exp(ThinnedNoise(1000, RULE["decay"], RULE["noise_rate"]).log_mean) / 1e4 == pytest.approx(
-        4.6916, abs=1e-4
-    )
-    silent = (1 - RULE["noise_rate"]) ** 1000
-    assert silent == pytest.approx(4.4959e-7, rel=1e-4)
-
-
 def test_that_nobody_adds_noise_is_seen_on_a_fine_grid_only():
     """On a grid of 1e7 steps noise hardly ever adds up to 0; on one of 1e4 steps it does so often enough."""
     n = 10**6
@@ -225,29 +184,6 @@ def test_what_cutting_off_costs(p, q, modulus, colluding):
         assert min(*costs, 1.0) * (1 - 1e-2) <= found <= min(*costs, 1.0) * (1 + 1e-12)
     epsilon = thinned_sum(**rule, delta=0.5, modulus=modulus)
     assert epsilon == math.inf or thinned_sum(**rule, epsilon=float(epsilon), modulus=modulus) <= 0.5
-
-
-def test_noise_that_is_cut_off_tells_no_more_at_a_larger_epsilon():
-    for modulus in (10_001, 300_001, 3_000_001, 2**40 - 87):
-        along = [float(thinned_sum(**RULE, epsilon=at, modulus=modulus)) for at in (0, 0.5, 0.6, 0.88, 0.9, 2, 30, 1e6)]
-        assert along == sorted(along, reverse=True)
-        assert along[-1] < 1 or modulus == 10_001
-    assert thinned_sum(**RULE, delta=6e-5, modulus=300_001) < 0.6 < thinned_sum(**RULE, delta=5e-5, modulus=300_001)
-
-
-@pytest.mark.parametrize(("n", "p", "q", "shift"), [(3, 0.8, 0.1, 4), (4, 0.73, 0.4, 3), (2, 0.9, 0.05, 7)])
-def test_small_worlds_whose_law_is_listed_far_enough(n, p, q, shift):
-    """A list of too few masses makes its own ends a loss: it has to go on until nothing is left."""
-    reach = math.ceil(45 / -math.log(p))
-    one = q * (1 - p) / (1 + p) * p ** np.abs(np.arange(-reach, reach + 1.0))
-    one[reach] += 1 - q
-    law = np.array([1.0])
-    for _ in range(n):
-        law = np.convolve(law, one)
-    gone = np.zeros(shift)
-    for epsilon in (0.0, 0.5, -0.9 * shift * math.log(p)):
-        truth = float(np.maximum(np.append(law, gone) - math.exp(epsilon) * np.append(gone, law), 0).sum())
-        assert truth * (1 - 1e-12) <= thinned_sum(n, shift, p, q, epsilon=epsilon) <= truth * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("n", "planned", "missing", "p", "shift"), [(9, 2, 2, 0.3, 2), (20, 3, 1, 0.9, 10)])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.accounting.splitting import crowds, swaps
-from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.accounting.splitting.swaps import least_messages_behind, shares_delta, swap_distance
+from flamelib.accounting.splitting import n_user_bounds, pairwise_swaps
+from flamelib.accounting.splitting.enumeration import shuffled_distance
+from flamelib.accounting.splitting.n_user_bounds import users_distance
+from flamelib.accounting.splitting.pairwise_swaps import least_messages_behind, shares_delta, swap_distance
 from flamelib.accounting.splitting.two_users import two_user_distance
 from flamelib.core.vocabulary import DomainError
 
@@ -96,26 +96,27 @@ def test_components_by_generating_functions(modulus: int, n_messages: int, n_use
     assert found.uncertainty <= 1e-6 * found
 
 
-@pytest.mark.parametrize(("modulus", "n_messages"), [(2, 3), (50, 3), (300, 4), (2**20, 6), (2**40, 9), (5, 20)])
-def test_the_largest_component_bounds_the_rest(modulus: int, n_messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("modulus", "n_messages", "few", "n_users"), [(2, 3, 6, 9), (300, 4, 12, 25)])
+def test_the_largest_component_bounds_the_rest(
+    modulus: int, n_messages: int, few: int, n_users: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Few users are listed here, so that what is bounded and not listed counts."""
-    for listed_users, n_users in ((6, 9), (6, 16), (8, 20), (12, 25)):
-        monkeypatch.setattr(swaps, "LISTED", listed_users)
-        monkeypatch.setattr(swaps, "REST", listed_users // 2)
-        found, expected = swap_distance(modulus, n_messages, n_users), distance(moment(modulus, n_messages, n_users))
-        assert found - found.uncertainty <= expected <= found
+    monkeypatch.setattr(pairwise_swaps, "MAX_LISTED", few)
+    monkeypatch.setattr(pairwise_swaps, "MAX_OUTSIDE", few // 2)
+    found, expected = swap_distance(modulus, n_messages, n_users), distance(moment(modulus, n_messages, n_users))
+    assert found - found.uncertainty <= expected <= found
 
 
 @pytest.mark.parametrize(("modulus", "n_messages"), [(2, 3), (3, 4), (50, 5), (2**20, 9)])
 def test_what_is_bounded_and_not_listed(modulus: int, n_messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Components of at most half the users, and largest ones that leave more than three outside."""
-    monkeypatch.setattr(swaps, "REST", 3)
+    monkeypatch.setattr(pairwise_swaps, "MAX_OUTSIDE", 3)
     for n_users in (9, 14, 20):
         half = n_users // 2 + 1
-        first = [crowds.log_ratio(b, n_messages) for b in range(3)]
-        outside = swaps._many_outside(modulus, n_messages, n_users, first, half)
+        first = [n_user_bounds.log_ratio(b, n_messages) for b in range(3)]
+        outside = pairwise_swaps._many_outside(modulus, n_messages, n_users, first, half)
         assert 0 < moment(modulus, n_messages, n_users, half, n_users - 4) <= mpmath.exp(outside)
-        none = crowds.no_majority(modulus, n_messages, n_users, first)
+        none = n_user_bounds.no_majority(modulus, n_messages, n_users, first)
         assert 0 < moment(modulus, n_messages, n_users, 1, half - 1) <= mpmath.exp(none)
         assert outside < math.inf
 

@@ -7,15 +7,7 @@ from functools import reduce
 from itertools import combinations, pairwise
 from typing import Any
 
-from balls.arithmetic import (
-    binomial_law,
-    choose,
-    fitted,
-    gaussian_excess,
-    hockey_stick,
-    multiplied,
-    positive,
-)
+from balls.arithmetic import binomial_law, choose, fitted, gaussian_excess, hockey_stick, multiplied, positive
 from balls.of_coordinates import counted_epsilon, sampled, window
 from balls.of_shuffling import hidden, mass_of
 from balls.rows.on_blanket import best_sum, cell_error

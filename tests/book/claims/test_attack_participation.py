@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from flamebook.attacks import participation as attack
-from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.adaptive_gradients import Draws, draws_delta
 from flamelib.accounting.sampling.participation_round import ParticipationRound
-from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta
+from flamelib.accounting.sampling.secret_participation import random_participation
 
 FIVE = ParticipationRound(n_records=5)
 

@@ -1,35 +1,16 @@
-"""Learning with random participation: settings, paired differences and figures on small digits; recorded runs."""
+"""Learning with random participation: noise at one guarantee, intervals of paired differences, the recorded run."""
+
+import json
 
 import numpy as np
 import pytest
 
 from flamebook.claims import participation as checks
-from flamebook.experiments import participation as learning
-from flamebook.experiments.participation import Setting
-from flamebook.experiments.runs import Gap, half_width
-from flamebook.recordings import participation
-from flamebook.recordings.participation import Size
-from flamebook.runs import record as recorder
-from flamebook.runs import recorded
-from flamebook.runs.inputs import sha256
-from flamelib.core.vocabulary import DomainError
-from flamelib.learning.records import load_records
+from flamebook.experiments.runs import Gap, Learning, half_width
+from flamebook.places import RESULTS, ROOT
+from flamebook.runs import inputs, schedule
+from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.protocols.participation import batch_size
-
-SMALL = Setting(30, 0.3, 0.2, epsilon=0.05, delta=1e-5, rounds=40, learning_rate=0.05, slow_learning_rate=1e-6)
-
-
-@pytest.fixture(scope="module")
-def records():
-    return load_records("digits", pool=2)
-
-
-@pytest.fixture(scope="module")
-def runs(records):
-    return learning.compute_learning(records, SMALL, 3, 1, points=4)
-
-
-# --- settings -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -38,45 +19,9 @@ def runs(records):
 )
 def test_noise_is_calibrated_at_the_guarantee_of_a_round(rates, outer, inner, wcs, ols):
     """Values computed independently, at (0.01, 1e-7) and clip 1."""
-    p, q, n_records = rates
-    schemes = Setting(n_records, p, q).schemes()
+    one = ParticipationRound(*rates, clip_norm=1.0)
     for name, expected in (("outer", outer), ("inner", inner), ("wcs", wcs), ("ols", ols)):
-        assert schemes[name].noise_std == pytest.approx(expected, abs=6e-5 * max(1, expected))
-    assert schemes["noiseless"].noise_std == schemes["unprotected"].noise_std == 0
-    assert schemes["unprotected"].clip_norm == np.inf
-
-
-def test_the_settings_of_both_experiments_draw_seventy_records():
-    for setting in participation.SETTINGS.values():
-        n_clients = 124_800 // setting.n_records
-        mean, _ = batch_size(setting.participation_rate, setting.record_rate, n_clients, setting.n_records)
-        assert mean == pytest.approx(70, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: Setting(0, 0.1, 0.1), "n_records"),
-        (lambda: Setting(30, 0, 0.1), "participation_rate"),
-        (lambda: Setting(30, 0.1, 2), "record_rate"),
-        (lambda: Setting(30, 0.1, 0.1, rounds=0), "rounds"),
-        (lambda: Setting(30, 0.1, 0.1, slow_learning_rate=-1), "learning_rate"),
-    ],
-)
-def test_a_bad_setting_is_refused_by_name(call, name):
-    with pytest.raises(DomainError, match=name):
-        call()
-
-
-# --- runs ---------------------------------------------------------------------------------------------------------
-
-
-def test_without_noise_more_is_learned_and_a_tiny_step_learns_nothing(runs):
-    assert runs.final("unprotected").mean() > 70
-    assert runs.ahead("unprotected", "ols")
-    assert not runs.ahead("ols", "unprotected")
-    assert runs.gap("noiseless", "ols").mean > 0
-    assert runs.final("ols:slow") == pytest.approx(100 * runs.curves["ols"][:, 0], abs=1)
+        assert one.noise(name, 0.01, 1e-7) == pytest.approx(expected, abs=6e-5 * max(1, expected))
 
 
 def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
@@ -86,44 +31,37 @@ def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
     assert inside == pytest.approx(0.95, abs=0.02)
 
 
-# --- recorded results ---------------------------------------------------------------------------------------------
+def test_the_recorded_run_is_the_notebooks_at_the_sizes_of_the_paper():
+    receipt = json.loads((RESULTS / "participation_learning" / "receipt.json").read_text())
+    given = receipt["parameters"]
+    assert given == schedule.plan(ROOT, "paper").runs["participation_learning"].parameters
+    assert not receipt["stand_ins"]
+    assert not receipt["faults"]
+    for size, clients, n, p, q in zip(
+        ("small", "large"), given["n_clients"], given["n_records"], given["participation_rate"], given["record_rate"],
+        strict=True,
+    ):  # fmt: skip
+        assert batch_size(p, q, clients, n)[0] == pytest.approx(70, rel=0.01)
+        runs = Learning.recorded("participation_learning", f"participation-{size}.csv")
+        assert runs.rounds[-1] == given["rounds"] == 4000
+        assert {curves.shape for curves in runs.curves.values()} == {(given["repeats"], 11)}
+        one = ParticipationRound(p, q, n, clip_norm=given["clip_norm"])
+        asked = one.noise("outer", given["epsilon"], given["delta"])
+        assert runs.noise["outer"] == pytest.approx(asked, rel=1e-6)
 
 
-def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
-    monkeypatch.setattr(participation, "DATASET", "digits")
-    monkeypatch.setattr(participation, "SETTINGS", {"6.1": SMALL})
-    monkeypatch.setattr(participation, "SEED", 1)
-    monkeypatch.setattr(participation, "POINTS", 4)
-    monkeypatch.setattr(participation, "SIZES", {"softmax": Size(2, 40, 3, slow=True)})
-    assert recorder.record(participation.RECORDING)
-    found = participation.recorded("6.1", "softmax")
-    assert found.rounds.tolist() == runs.rounds.tolist()
-    assert found.parameters == runs.parameters
-    for name, curves in runs.curves.items():
-        assert found.curves[name] == pytest.approx(curves, abs=1e-5)
-        assert found.noise[name] == runs.noise[name]
-    about = recorded.provenance(participation.TABLE)
-    assert about["runs"]["6.1"]["softmax"]["clients"] == 50
-    assert len(about["commit"]) == 40
-    with pytest.raises(DomainError, match="experiment"):
-        participation.recorded("6.2", "softmax")
+def test_a_notebook_is_due_where_kept_numbers_that_it_reads_change_and_no_other():
+    """Neither receipt nor results of a kept run count, by whose names all modules that write such files go."""
+    read = {
+        name: [one for one in inputs.digests(run.template, ROOT) if one.startswith("data/results/participation")]
+        for name, run in schedule.plan(ROOT, "quick").runs.items()
+    }
+    files = [f"data/results/participation_learning/participation-{size}.csv" for size in ("large", "small")]
+    assert {name: found for name, found in read.items() if found} == {"participation_learning": files}
 
 
-def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = recorded.provenance(participation.TABLE)
-    table = recorded.RESULTS / participation.TABLE
-    assert sha256(table) == about["sha256"][participation.TABLE]
-    for experiment, setting in participation.SETTINGS.items():
-        for model, size in participation.SIZES.items():
-            found = participation.recorded(experiment, model)
-            assert found.curves["outer"].shape == (size.repeats, participation.POINTS + 1)
-            assert found.parameters["rounds"] == size.rounds
-            assert found.noise["outer"] == pytest.approx(setting.noise_std("outer"), rel=1e-6)
-
-
-def test_checks_read_the_recorded_runs():
-    for model in participation.SIZES:
-        assert checks.final("exp-6.1", "unprotected", model) > checks.final("exp-6.1", "ols", model)
-        assert checks.gap("exp-6.1", "outer", "ols", model) == -checks.gap("exp-6.1", "ols", "outer", model)
-        assert not checks.in_order("exp-6.1", ["ols", "unprotected"], model)
-        assert checks.trained_noise_ratio("outer", model) < 1
+def test_checks_read_the_recorded_run():
+    assert checks.final("exp-6.1", "unprotected") > checks.final("exp-6.1", "ols")
+    assert checks.gap("exp-6.1", "outer", "ols") == -checks.gap("exp-6.1", "ols", "outer")
+    assert not checks.in_order("exp-6.1", ["ols", "unprotected"])
+    assert checks.trained_noise_ratio("outer") < 1

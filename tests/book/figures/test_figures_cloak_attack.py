@@ -16,7 +16,7 @@ from flamebook.attacks import shortcuts as generators
 from flamebook.attacks import too_few as pairing
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.enumeration import shuffled_distance
 from flamelib.protocols.cloak import CloakProtocol
 
 LOOSE = 2**40 - 87
@@ -205,6 +205,6 @@ def test_the_verdicts_of_readings_are_the_ledgers() -> None:
     """The page has them in a table of its text."""
     text = (ROOT / "notebooks" / "cloak_audit.ipynb").read_text(encoding="utf-8")
     rows = re.findall(r"\| (\w+) \| `(cloak:[^`]+)` \|", text)
-    known = ledger.verdicts("cloak.yml")
+    known = {claim.id: claim.verdict for claim in ledger.load()}
     assert len(rows) == 6
     assert rows == [(known[row], row) for _, row in rows]

@@ -80,11 +80,11 @@ class TestFigure:
         assert 'href="figures/curve-a.csv"' in alone
         assert "flamelib run" not in alone
         monkeypatch.setenv("FLAMELIB_RUN", "blanket_amplification")
-        monkeypatch.setenv("FLAMELIB_RUN_PARAMETERS", json.dumps({"delta": 1e-06, "n_buckets": 10, "seed": 3}))
+        monkeypatch.setenv("FLAMELIB_RUN_PARAMETERS", json.dumps({"delta": 1e-06, "sizes": [1.0, 2.5], "seed": 3}))
         markup = shown()
         for file in ("curve-a.svg", "curve-a-dark.svg", "curve-a.png", "curve-a.csv"):
             assert f'href="../files/blanket_amplification/figures/{file}" download' in markup
-        assert "flamelib run blanket_amplification -p delta=1e-06 -p n_buckets=10 -p seed=3" in markup
+        assert "flamelib run blanket_amplification -p delta=1e-06 -p sizes=1,2.5 -p seed=3" in markup
 
     @pytest.mark.parametrize("changes", [{"name": "../a"}, {"name": "A b"}, {"name": ""}, {"alt": " "}])
     def test_a_bad_name_or_empty_alt_writes_nothing(self, run: Path, changes: dict[str, str]) -> None:

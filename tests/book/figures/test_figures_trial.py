@@ -13,7 +13,7 @@ from flamebook.figures.together import trial
 from flamebook.figures.together.trial import CORPUS, described, fields_of
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
-from flamelib.uses.described import Unstated, answered
+from flamelib.uses.deployment_card import Unstated, answered
 
 RECORD: dict[str, Any] = {
     "url_slug": "one", "status": "Draft", "tier": 3,

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,9 +11,7 @@ import pytest
 
 from flamebook import page
 from flamebook.places import ROOT
-from flamebook.recordings import checkin, cloak, participation
-from flamebook.recordings import flame as recorded_flame
-from flamebook.runs import execute, inputs, notebook, own, recorded, sweep
+from flamebook.runs import execute, inputs, notebook, own, sweep
 from flamebook.runs.page import head
 from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
@@ -22,36 +19,6 @@ from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError
 
 TEMPLATE = ROOT / "notebooks" / "blanket_histogram.ipynb"
-
-
-def asks(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> None:
-    """As if a run with these parameters were under way."""
-    monkeypatch.setenv(recorded.PARAMETERS, json.dumps(parameters))
-
-
-class TestRecorded:
-    def test_it_is_shown_on_pages_of_the_same_data(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for parameters in ({}, {"dataset": "mnist"}):
-            asks(monkeypatch, **parameters)
-            assert checkin.recorded("large").curves
-            assert cloak.recorded_sweep("epsilon").finals
-            assert recorded_flame.recorded_runs().curves
-        asks(monkeypatch, dataset="fashion-mnist")
-        clothes = recorded_flame.recorded_runs()
-        assert (clothes.curves["topk"] == recorded_flame.recorded_runs("fashion-mnist").curves["topk"]).all()
-
-    def test_it_is_hidden_on_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asks(monkeypatch, dataset="/home/somebody/answers.npz")
-        hidden = (
-            lambda: checkin.recorded("large"),
-            lambda: participation.recorded("6.1"),
-            recorded_flame.recorded_runs,
-            lambda: recorded_flame.recorded_sweep("padded"),
-        )
-        for ask in hidden:
-            with pytest.raises(recorded.NotRecorded, match=r"what was recorded is of .*, nothing of answers\.npz$"):
-                ask()
-        assert recorded_flame.recorded_runs("mnist").curves, "what is asked for by name is shown under its name"
 
 
 class TestWhere:
@@ -121,7 +88,7 @@ class TestMissing:
     def test_pages_say_it_and_judge_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        asks(monkeypatch, dataset="mnist")
+        monkeypatch.setenv("FLAMELIB_RUN_PARAMETERS", json.dumps({"dataset": "mnist"}))
         monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
         monkeypatch.setenv("FLAMELIB_RUN", "flame_learning")
         monkeypatch.setenv("FLAMELIB_EDITION", "quick")
@@ -133,9 +100,8 @@ class TestMissing:
         assert {one["verdict"] for one in json.loads((tmp_path / "statements.json").read_text())} == {"says nothing"}
         figure = page.figure(plt.subplots()[0], name="line", alt="A line.", data={})
         assert f"<p>Made without the data: {told}.</p>" in figure.markup
-        assert not recorded.same_data("mnist")
-        receipt = {"notebook": "a", "parameters": {"dataset": "mnist"}, "seconds": 1.0, "versions": {}, "seed": 1}
-        receipt |= {"stand_ins": {"dataset": told}}
+        stand_ins = {"dataset": told}
+        receipt = execute.Receipt("a", {"dataset": "mnist"}, 1, 1.0, 0.0, {}, {}, {}, stand_ins=stand_ins)
         top = head.head(head.Run(tmp_path, receipt, {}), None, {}, "")
         assert f"**Made without the data**: `{told}`." in top
         assert "data: `mnist`" not in top

@@ -16,6 +16,7 @@ import pytest
 from flamebook import page
 from flamebook.places import ROOT, repository
 from flamebook.runs import own
+from flamebook.runs.execute import Receipt
 from flamebook.runs.page import built, folded, head, plain
 from flamebook.site.book import build
 from flamebook.statements import BOOK_RUN
@@ -86,10 +87,7 @@ PARAMETERS = "n_users: int = 1000  # users\nseed: int = 7  # of the one generato
 
 def notebook() -> dict[str, Any]:
     cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "text", "metadata": {}, "source": TEXT}]
-    figure = {
-        "tags": ["hide-input"],
-        "mystnb": {"figure": {"name": "fig-line", "caption": "A line, {eq}`eq-tiny`."}},
-    }
+    figure = {"tags": ["hide-input"], "mystnb": {"figure": {"name": "fig-line", "caption": "A line, {eq}`eq-tiny`."}}}
     parameters = {"tags": ["parameters"]}
     for name, metadata, source in (
         ("values", parameters, PARAMETERS),
@@ -268,13 +266,13 @@ class TestNotebook:
 class TestHead:
     def test_what_somebody_typed_is_no_markup(self) -> None:
         parameters = {"dataset": "a`|<b>\n:::\n{ref}`x`.npz", "seed": None}
-        receipt = {"notebook": "n", "parameters": parameters, "versions": {}, "seconds": 1.0, "seed": None}
+        receipt = Receipt("n", parameters, None, 1.0, 0.0, {}, {}, {})
         block = head.head(head.Run(Path(), receipt, {}), None, {"dataset": "mnist"}, "")
         assert [line for line in block.splitlines() if line.startswith(":::")] == [head.OPENED[0], ":::"]
         assert "| `dataset` | `mnist` | `` a`\\|<b> ::: {ref}`x`.npz `` |" in block
 
     def test_nothing_changed_is_said(self) -> None:
-        receipt = {"notebook": "n", "parameters": {"seed": 1}, "versions": {}, "seconds": 1.0, "seed": 1}
+        receipt = Receipt("n", {"seed": 1}, 1, 1.0, 0.0, {}, {}, {})
         one = head.Run(Path(), receipt, {"a": 0.5, "lost": 1, "word": "<b>|"})
         block = head.head(one, head.Run(Path(), receipt, {"a": 0.25, "word": "x"}), {"seed": 1}, "")
         assert "Nothing was changed" in block

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_book import KERNEL, PARAMETERS, notebook, pages, put, start
+from tiny_book import notebook, pages, put, start
 
 from flamebook.runs import execute, inputs, schedule
-from flamebook.runs import notebook as stamp
 from flamebook.site.book import build
 from flamelib.core.vocabulary import DomainError
 
@@ -134,23 +133,6 @@ def test_the_modules_of_a_notebook_are_those_it_imports_directly_or_not(tiny: Pa
     assert found("from tinylib.two import TWO") == ["__init__", "base", "two"]
     assert found("from tinylib import one, three") == ["__init__", "base", "one", "three"]
     assert found("from tinylib.lazy import later") == ["__init__", "lazy", "three"]
-
-
-def test_data_files_named_in_a_module_are_inputs(tiny: Path) -> None:
-    put(tiny / "data" / "unread.csv", "")
-    assert "data/words.csv" in inputs.digests(tiny / "notebooks" / "b.ipynb", tiny)
-    assert not any(name.startswith("data/") for name in inputs.digests(tiny / "notebooks" / "a.ipynb", tiny))
-
-
-def test_the_stamp_writes_values_and_leaves_no_time(tiny: Path) -> None:
-    page = notebook("n_users")
-    page["metadata"] = KERNEL | {"papermill": {"duration": 1.5}}
-    page["cells"][1]["metadata"] |= {"papermill": {"status": "completed"}, "execution": {"iopub.execute_input": "now"}}
-    valued = stamp.with_values(page, {"n_users": 2_000_000})
-    assert valued["cells"][1]["source"] == PARAMETERS.replace("10_000", "2000000")
-    done = stamp.finished(valued)
-    assert "papermill" not in json.dumps(done)
-    assert "execution" not in done["cells"][1]["metadata"]
 
 
 def test_bad_requests_are_refused_before_anything_is_written(tiny: Path) -> None:

@@ -204,15 +204,6 @@ class TestSweep:
             sweep.sweep(tiny, given, **options)  # type: ignore[arg-type]
         assert not (Path.cwd() / "_build").exists()
 
-    def test_folders_that_are_not_ours(self, tiny: Path, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("x")
-        (tmp_path / "full").mkdir()
-        (tmp_path / "full" / "sweep.json").write_text("{}")
-        for output in (tmp_path / "file", tmp_path / "full", tmp_path / "file" / "below"):
-            with pytest.raises(DomainError, match="output must be"):
-                sweep.sweep(tiny, {"n_users": "10,20"}, output)
-        assert (tmp_path / "full" / "sweep.json").read_text() == "{}"
-
 
 def test_nested_results_become_dotted_columns_and_lists_stay_out() -> None:
     found = sweep.scalars({"a": {"b": 1, "c": {"d": "inf"}}, "e": [1, 2], "f": None, "g": True, "h": float("nan")})

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from fuzz import trial
 
 from flamebook.places import ROOT
-from flamebook.runs import notebook, trial
+from flamebook.runs import notebook
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

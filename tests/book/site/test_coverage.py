@@ -10,7 +10,7 @@ def test_every_document_has_its_figures_and_every_link_its_label():
     rows = [line for line in text.splitlines() if line.startswith("| ") and "what it shows" not in line]
     assert len(rows) == sum(map(len, coverage.figures().values()))
     assert "`" not in "".join(line.split("|")[3] for line in rows if "{ref}" not in line and "{prf:ref}" not in line)
-    assert "`repeats` quick: 3; paper: 10" in text
+    assert "`repeats` quick: 2; paper: 10" in text
     assert (
         text.count("<figure id=")
         == text.count('class="only-dark"')

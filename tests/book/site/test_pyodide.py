@@ -16,7 +16,7 @@ from flamebook.site.sliders.grids import grids
 from flamebook.site.sliders.page import PARTS, ROWS
 from flamelib import answers
 from flamelib.accounting.shuffling import closed_form
-from flamelib.accounting.splitting import lemmas, rules, two_users
+from flamelib.accounting.splitting import lemmas, theorem_parameters, two_users
 from flamelib.core.profiles import KaryProfile
 
 FIRST = {name: axis[0] for name, axis in page.AXES.items()}
@@ -129,8 +129,8 @@ def test_rows_of_shares_take_their_own_words() -> None:
     assert found["cloak-own-2-shares-delta"]["value"] == two_users.two_user_delta(2**32, 30, 1)
     bits = -math.log2(1e-6)
     assert found["cloak-best-1-shares-messages"]["value"] == lemmas.messages_needed(bits, 10_000, 32)
-    assert found["cloak-thm-1-shares-bits"]["value"] == rules.noisy_rule(1, 1e-6, 10_000).bits
-    assert found["cloak-thm-2-shares-bits"]["value"] == rules.exact_rule(1, 1e-6, 10_000, 1).bits
+    assert found["cloak-thm-1-shares-bits"]["value"] == theorem_parameters.noisy_rule(1, 1e-6, 10_000).bits
+    assert found["cloak-thm-2-shares-bits"]["value"] == theorem_parameters.exact_rule(1, 1e-6, 10_000, 1).bits
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
     between = page.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
     assert between["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**33, 30)

@@ -9,7 +9,7 @@ import yaml
 
 from flamebook.places import DATA
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.described import once, unquoted
+from flamelib.uses.deployment_card import once, unquoted
 
 CORPUS = DATA / "deployments"
 TRUSTED = {"Local": "nobody", "Shuffle": "shuffler", "Central": "curator"}
@@ -102,16 +102,14 @@ class Case:
     verdict: str = "certain for one record, number of records unstated"
 
 
-def _rho(rho: float, unit: str, delta: float = 1e-10) -> dict[str, Any]:
-    return {"mechanism": "zcdp", "rho": rho, "delta": delta, "unit": unit, "rounds": 1, "trust": "curator"}
-
-
-def _mu(mu: float) -> dict[str, Any]:
-    return {"mechanism": "gaussian", "noise_std": 1 / mu}
+def _rho(rho: float, unit: str) -> dict[str, Any]:
+    return {"mechanism": "zcdp", "rho": rho, "delta": 1e-10, "unit": unit, "rounds": 1, "trust": "curator"}
 
 
 SUMS = {"mechanism": "rappor", "epsilon0": 8, "trust": "aggregator", "rounds": 1, "delta": 1e-6}
 MU = 0.376  # Meta's budget of Gaussian differential privacy, given to so many digits
+WINDOWS, ONE_COLLECTION = "telemetry_collection_windows", "certain for one collection"
+FOUR_COLLECTIONS = "four collections, whose budgets add"
 PERSON, HOME, DECENNIAL = "a person's record", "a housing unit's record", "census_demographic_and_housing"
 CASES = (
     Case("census_redistricting_data", "2020 Census, redistricting, persons", "rho 2.56", _rho(2.56, PERSON), 17.14),
@@ -119,24 +117,17 @@ CASES = (
     Case(DECENNIAL, "2020 Census, demographics, persons", "rho 4.96", _rho(4.96, PERSON), 26.34),
     Case(DECENNIAL, "2020 Census, demographics, homes", "rho 7.70", _rho(7.70, HOME), 34.33),
     Case("user_url_privacy", "Meta, URLs shared", "rho 0.0728", said=1.453),
-    Case("user_url_privacy", "Meta, the same", f"Gaussian budget mu {MU}", _mu(MU), 1.453),
+    Case(
+        "user_url_privacy",
+        "Meta, the same",
+        f"Gaussian budget mu {MU}",
+        {"mechanism": "gaussian", "noise_std": 1 / MU},
+        1.453,
+    ),
     Case("spanish_language_next_word", "Google, next word in Spanish", "rho 0.81, one model", {"rounds": 1}),
     Case("wikimedia_current_usage_data", "Wikimedia, page views of a day", "rho 0.015 a day", {"rounds": 1}),
-    Case(
-        "telemetry_collection_windows",
-        "Microsoft, telemetry, one collection",
-        "local 1.672",
-        {"rounds": 1},
-        1.672,
-        "certain for one collection",
-    ),
-    Case(
-        "telemetry_collection_windows",
-        "Microsoft, telemetry, a day of them",
-        "every 6 hours",
-        {"rounds": 4},
-        verdict="four collections, whose budgets add",
-    ),
+    Case(WINDOWS, "Microsoft, telemetry, one collection", "local 1.672", {"rounds": 1}, 1.672, ONE_COLLECTION),
+    Case(WINDOWS, "Microsoft, telemetry, a day of them", "every 6 hours", {"rounds": 4}, verdict=FOUR_COLLECTIONS),
     Case("apple_popular_emojis", "Apple, emoji, one record", "local 4", {"rounds": 1}, 4.0),
     Case("healthkit", "Apple, health data types, one record", "local 2", {"rounds": 1}, 2.0),
     Case("lookup_hints", "Apple, lookup hints, one record", "local 8", {"rounds": 1}, 8.0),

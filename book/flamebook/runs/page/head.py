@@ -7,41 +7,30 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from flamebook.statements import SENTENCES, pretty
+from flamebook.runs.execute import RESULTS, Receipt, receipt_of
+from flamebook.statements import SENTENCES, argument, pretty
 
 OPENED = (":::{admonition} A run of your own", ":class: note fl-own")
 # Versions that the page names; the receipt has all.
 NAMED = {"flamelib": "flamelib", "python": "Python", "numpy": "NumPy", "scipy": "SciPy", "torch": "PyTorch"}
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run in a folder: the values of its parameters and what it recorded."""
+class Run(NamedTuple):
+    """A run in a folder: its receipt, and what it recorded."""
 
     folder: Path
-    receipt: Mapping[str, Any]
+    receipt: Receipt
     results: Mapping[str, Any]
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter with the value used."""
-        found: Mapping[str, Any] = self.receipt["parameters"]
-        return found
 
 
 def read(folder: Path) -> Run | None:
     """The run in a folder; ``None`` where there is none that can be read."""
-    try:
-        receipt = json.loads((folder / "receipt.json").read_text(encoding="utf-8"))
-        results = folder / "results.json"
-        found = json.loads(results.read_text(encoding="utf-8")) if results.is_file() else {}
-        return Run(folder, receipt | {"parameters": dict(receipt["parameters"])}, dict(found))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    receipt, results = receipt_of(folder), folder / RESULTS
+    found = json.loads(results.read_text(encoding="utf-8")) if results.is_file() else {}
+    return Run(folder, receipt, found) if receipt else None
 
 
 def of_the_book(root: Path, name: str) -> Run | None:
@@ -63,18 +52,18 @@ def head(own: Run, book: Run | None, defaults: Mapping[str, Any], back: str) -> 
     back : str
         A sentence that leads to the page of the book; empty where it is not at hand.
     """
-    again = command(str(own.receipt["notebook"]), own.parameters, defaults)
-    lacking = [f"**Made without the data**: {code(one)}." for one in own.receipt.get("stand_ins", {}).values()]
+    again = command(own.receipt.notebook, own.receipt.parameters, defaults)
+    lacking = [f"**Made without the data**: {code(one)}." for one in own.receipt.stand_ins.values()]
     lines = [*_changed(own, book, defaults), "", *_compared(own, book), "", f"Make this page again: {code(again)}", ""]
     lines += [line for one in lacking for line in (one, "")]
-    return "\n".join([*OPENED, "", *lines, _receipt(own), "", back, ":::"])
+    return "\n".join([*OPENED, "", *lines, _receipt(own.receipt), "", back, ":::"])
 
 
 def _changed(own: Run, book: Run | None, defaults: Mapping[str, Any]) -> Iterator[str]:
-    before, whose = (book.parameters, "the book's") if book else (defaults, "the notebook's")
+    before, whose = (book.receipt.parameters, "the book's") if book else (defaults, "the notebook's")
     rows = [
-        (code(name), code(_word(before[name])) if name in before else "", code(_word(value)))
-        for name, value in own.parameters.items()
+        (code(name), code(argument(before[name])) if name in before else "", code(argument(value)))
+        for name, value in own.receipt.parameters.items()
         if before.get(name) != value
     ]
     if rows:
@@ -130,25 +119,14 @@ def command(name: str, parameters: Mapping[str, Any], defaults: Mapping[str, Any
     'flamelib run survey -p epsilon=0.5 -p sizes=1,2'
     """
     changed = {key: value for key, value in parameters.items() if value != defaults.get(key)}
-    given = [f"-p {shlex.quote(f'{key}={_word(value)}')}" for key, value in changed.items()]
+    given = [f"-p {shlex.quote(f'{key}={argument(value)}')}" for key, value in changed.items()]
     return " ".join(["flamelib run", name, *given])
 
 
-def _word(value: Any) -> str:
-    """A value as the command takes it."""
-    if isinstance(value, list):
-        return ",".join(map(_word, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
-
-
-def _receipt(own: Run) -> str:
-    versions = own.receipt["versions"]
-    named = ", ".join(f"{name} {versions[key]}" for key, name in NAMED.items() if versions.get(key))
-    lacking = own.receipt.get("stand_ins", {})
-    read = [name for name in own.parameters if name.endswith("dataset") and name not in lacking]
-    data = ", ".join(code(Path(own.parameters[name]).name) for name in read)
-    parts = [f"{own.receipt['seconds']:.0f} s", named, f"data: {data}" if data else ""]
-    seed = own.receipt["seed"]
-    return f"Receipt: {'; '.join([*filter(None, parts), *([f'seed {seed}'] if seed is not None else [])])}."
+def _receipt(receipt: Receipt) -> str:
+    named = ", ".join(f"{name} {receipt.versions[key]}" for key, name in NAMED.items() if receipt.versions.get(key))
+    read = [name for name in receipt.parameters if name.endswith("dataset") and name not in receipt.stand_ins]
+    data = ", ".join(code(Path(receipt.parameters[name]).name) for name in read)
+    parts = [f"{receipt.seconds:.0f} s", named, f"data: {data}" if data else ""]
+    parts += [f"seed {receipt.seed}"] if receipt.seed is not None else []
+    return f"Receipt: {'; '.join(filter(None, parts))}."

@@ -22,7 +22,6 @@ from typing import Any, NoReturn, cast
 
 from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, notebook, own, schedule, sweep, tied
-from flamebook.site.sliders.forms import written
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import DataError
 
@@ -171,7 +170,7 @@ class Jobs:
     def report(self, job: Job) -> dict[str, Any]:
         """A job in words and numbers, for a page."""
         values, seconds = self.usual(job.template)
-        usual, told = ({name: written(value) for name, value in one.items()} for one in (values, job.given))
+        usual, told = ({name: notebook.typed(value) for name, value in one.items()} for one in (values, job.given))
         done, total = job.passed() if job.state == "running" else (0, 0)
         waiting = [one.id for one in self._jobs.values() if one.state == "queued"]
         return {

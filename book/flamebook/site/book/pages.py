@@ -13,6 +13,7 @@ from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import DATA, ROOT, repository, revision
+from flamebook.runs import recorded
 from flamebook.runs.execute import RECEIPT
 from flamebook.site.measured import bench, beside
 from flamebook.site.sliders import forms
@@ -53,14 +54,14 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "copies.md": copies(judged),
         generated / "crowd.md": crowd.table(),
         generated / "citation.md": citation(ROOT),
-        generated / "beside.md": beside.summary(beside.recorded()),
+        generated / "beside.md": beside.summary(recorded.rows("beside.csv")),
         book_folder / "ledger.md": ledger_page.page(judged, _text(book_folder / "ledger_head.md"), link, checked),
         book_folder / "refuted.md": refuted.page(
             dossiers.placed(_text(book_folder / "refuted.md"), judged), judged, link
         ),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, sourced) + falls.section(judged, rests),
         book_folder / "unknown.md": unknown.page(brackets, link),
-        book_folder / "beside.md": beside.page(beside.recorded()),
+        book_folder / "beside.md": beside.page(recorded.rows("beside.csv")),
         book_folder / "figures.md": coverage.page(ROOT, link, judged),
         **{book_folder / path: text for path, text in api.pages().items()},
     }

@@ -5,7 +5,7 @@ Equal books give equal bytes: names are sorted, and no time or owner is kept.
 
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,7 +32,10 @@ def pack(html: Path, folder: Path) -> Path:
     DomainError
         If ``html`` holds no built book.
     """
-    path = place(html, folder, "zip")
+    if not (html / FINGERPRINT).is_file():
+        raise DomainError(f"html must be the folder of a built book (run `make book`), got {str(html)!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"flamelib-book-{version('flamelib')}.zip"
     with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(file for file in html.rglob("*") if file.is_file()):
             entry = zipfile.ZipInfo(f"{path.stem}/{file.relative_to(html).as_posix()}", EPOCH)
@@ -41,24 +44,10 @@ def pack(html: Path, folder: Path) -> Path:
     return path
 
 
-def place(html: Path, folder: Path, ending: str) -> Path:
-    """The file to hand on, of this version and ending.
-
-    Raises
-    ------
-    DomainError
-        If ``html`` holds no built book; ``folder`` is made if it does.
-    """
-    if not (html / FINGERPRINT).is_file():
-        raise DomainError(f"html must be the folder of a built book (run `make book`), got {str(html)!r}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"flamelib-book-{version('flamelib')}.{ending}"
-
-
-def main(words: Sequence[str], made: Callable[[Path, Path], Path] = pack) -> int:
-    """Make a file of the book of the current folder in a folder, ``_build`` by default, and print its name."""
+def main(words: Sequence[str]) -> int:
+    """Pack the book of the current folder in a folder, ``_build`` by default, and print its name."""
     try:
-        print(made(HTML, Path(words[0] if words else "_build")))
+        print(pack(HTML, Path(words[0] if words else "_build")))
     except DomainError as refusal:
         print(refusal, file=sys.stderr)
         return 2

@@ -6,61 +6,58 @@ bench`` has computed by the same functions.  What is said of a mechanism there b
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 from flamebook.places import ROOT
 from flamebook.site.measured.bench_grid import RECORDED
 
-TITLES = {
-    "local": "Local reports, each private by itself",
-    "local Gaussian": "Local Gaussian noise",
-    "trusted curator": "Trusted curator, noise on the sum",
-    "blanket": "Shuffled randomized response (privacy blanket)",
-    "simple": "SS-Simple: shuffled Laplace reports",
-    "double": "SS-Double: shuffled reports, sampled and padded",
-    "topk": "SS-Topk: shuffled reports of the largest numbers",
-    "shuffled check-in": "Self check-in, shuffled reports",
-    "distributed check-in": "Self check-in, noise of everybody on a secure sum",
-    "random participation": "Random participation, noise of the server",
-    "cloak, Theorem 1": "Sum in shares, truncated Laplace noise (Invisibility Cloak)",
-    "cloak, Pólya noise": "Sum in shares, Pólya noise",
-    "cloak, Skellam noise": "Sum in shares, Skellam noise",
-    "cloak, no noise": "Sum in shares, no noise",
-}
-"""What a mechanism is called on the page."""
 
-NEEDS = {
-    "local": "nobody", "local Gaussian": "nobody", "blanket": "shuffler", "simple": "shuffler", "double": "shuffler",
-    "topk": "shuffler", "shuffled check-in": "shuffler", "distributed check-in": "others", "cloak, Theorem 1": "others",
-    "cloak, Pólya noise": "others", "cloak, Skellam noise": "others", "cloak, no noise": "others",
-    "random participation": "server", "trusted curator": "server",
+class Shown(NamedTuple):
+    """What the page says of a mechanism.
+
+    ``needs`` is whom it relies on: nobody, a shuffler, the noise of others behind a secure sum or shufflers, or the
+    server.  Its upper end rests on ``theorem``, the ``statement`` of the theorem index, which the book proves or cites.
+    """
+
+    title: str
+    needs: str
+    statement: str
+    theorem: str
+    rests_on: str = "proven"
+
+
+SHOWN = {
+    "local": Shown("Local reports, each private by itself", "nobody", "flame:lem-2",
+        "basic composition of local budgets"),
+    "local Gaussian": Shown("Local Gaussian noise", "nobody", "participation:thm-2.4",
+        "Theorem 8 of Balle and Wang (2018) on the Gaussian mechanism"),
+    "trusted curator": Shown("Trusted curator, noise on the sum", "server", "participation:thm-2.4",
+        "Theorem 8 of Balle and Wang (2018), or on the Laplace mechanism where its noise is less"),
+    "blanket": Shown("Shuffled randomized response (privacy blanket)", "shuffler", "blanket:lem-reduction",
+        "the privacy blanket's reduction to a sum, composed over reports and rounds"),
+    "simple": Shown("SS-Simple: shuffled Laplace reports", "shuffler", "flame:account",
+        "the privacy blanket's reduction to a sum, composed over coordinates and rounds"),
+    "double": Shown("SS-Double: shuffled reports, sampled and padded", "shuffler", "flame:account",
+        "subsampling, padding and the privacy blanket, composed over coordinates and rounds"),
+    "topk": Shown("SS-Topk: shuffled reports of the largest numbers", "shuffler", "flame:account",
+        "the privacy blanket's reduction to a sum, composed over reported coordinates"),
+    "shuffled check-in": Shown("Self check-in, shuffled reports", "shuffler", "checkin:shuffled",
+        "the book's proposition “One sum for shuffled check-in”, over rounds"),
+    "distributed check-in": Shown("Self check-in, noise of everybody on a secure sum", "others", "checkin:distributed",
+        "the book's proposition “The pair of distributed check-in”"),
+    "random participation": Shown("Random participation, noise of the server", "server", "participation:rounds",
+        "Theorem 4.1 of random participation, read as outer, over rounds"),
+    "cloak, Theorem 1": Shown("Sum in shares, truncated Laplace noise (Invisibility Cloak)", "others", "cloak:thm-1",
+        "Theorem 1 of cloak aggregation with explicit constants"),
+    "cloak, Pólya noise": Shown("Sum in shares, Pólya noise", "others", "cloak:best-2",
+        "discrete Laplace noise by Pólya shares, and a bound on what shares leak"),
+    "cloak, Skellam noise": Shown("Sum in shares, Skellam noise", "others", "cloak:plan",
+        "the Rényi bound of Agarwal, Kairouz and Liu (2021) on Skellam noise", "cited"),
+    "cloak, no noise": Shown("Sum in shares, no noise", "others", "cloak:thm-2",
+        "Theorem 2 of cloak aggregation with explicit constants"),
 }  # fmt: skip
-"""Whom a mechanism relies on: nobody, a shuffler, the noise of others behind a secure sum or shufflers, the server."""
-
-STATEMENTS = {
-    "local": ("flame:lem-2", "basic composition of local budgets"),
-    "local Gaussian": ("participation:thm-2.4", "Theorem 8 of Balle and Wang (2018) on the Gaussian mechanism"),
-    "trusted curator": (
-        "participation:thm-2.4",
-        "Theorem 8 of Balle and Wang (2018), or on the Laplace mechanism where its noise is less",
-    ),
-    "blanket": ("blanket:lem-reduction", "the privacy blanket's reduction to a sum, composed over reports and rounds"),
-    "simple": ("flame:account", "the privacy blanket's reduction to a sum, composed over coordinates and rounds"),
-    "double": ("flame:account", "subsampling, padding and the privacy blanket, composed over coordinates and rounds"),
-    "topk": ("flame:account", "the privacy blanket's reduction to a sum, composed over reported coordinates"),
-    "shuffled check-in": ("checkin:shuffled", "the book's proposition “One sum for shuffled check-in”, over rounds"),
-    "distributed check-in": ("checkin:distributed", "the book's proposition “The pair of distributed check-in”"),
-    "random participation": ("participation:rounds", "Theorem 4.1 of random participation, read as outer, over rounds"),
-    "cloak, Theorem 1": ("cloak:thm-1", "Theorem 1 of cloak aggregation with explicit constants"),
-    "cloak, Pólya noise": ("cloak:best-2", "discrete Laplace noise by Pólya shares, and a bound on what shares leak"),
-    "cloak, Skellam noise": ("cloak:plan", "the Rényi bound of Agarwal, Kairouz and Liu (2021) on Skellam noise"),
-    "cloak, no noise": ("cloak:thm-2", "Theorem 2 of cloak aggregation with explicit constants"),
-}
-"""Statement of the theorem index, and the theorem in words, on which a mechanism's upper end rests."""
-
-CITED = frozenset({"cloak, Skellam noise"})
-"""Mechanisms whose epsilon rests on a theorem that the book cites; the others are proven."""
 
 
 def script(recorded: Path = RECORDED) -> str:
@@ -69,7 +66,5 @@ def script(recorded: Path = RECORDED) -> str:
     edition = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     table["edition"] = {"version": edition["version"], "date": str(edition["date-released"])}
     for one in table["mechanisms"]:
-        name = one["name"]
-        one |= {"title": TITLES[name], "needs": NEEDS[name], "rests_on": "cited" if name in CITED else "proven"}
-        one |= dict(zip(("statement", "theorem"), STATEMENTS[name], strict=True))
+        one |= SHOWN[one["name"]]._asdict()
     return f"flamelibDefend.receive({json.dumps(table, separators=(',', ':'), ensure_ascii=False)});\n"

@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flamebook.places import RESULTS
-from flamelib.uses.requests import Request
+from flamelib.uses.workload import Request
 
 RECORDED = RESULTS / "bench.json"
 EPSILON0 = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
@@ -215,10 +215,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
         _cost(MEAN, _SIZED, _SUM | _ROUNDS | _VECTOR, _EACH),
         _cost(HISTOGRAM, _SIZED, _SUM | _ROUNDS, _EACH),
     ),
-    "cloak, no noise": (
-        _cost(MEAN, _NUMBERS, _SUM, _EACH),
-        _cost(HISTOGRAM, _SIZED, _LIKE, _EACH),
-    ),
+    "cloak, no noise": (_cost(MEAN, _NUMBERS, _SUM, _EACH), _cost(HISTOGRAM, _SIZED, _LIKE, _EACH)),
     "local Gaussian": (
         _cost(MEAN, {"delta": DELTAS}, _CROWD | _ROUNDS | _VECTOR, _EACH),
         _cost(HISTOGRAM, {"delta": DELTAS}, _CROWD | _ROUNDS, _EACH),

@@ -1,15 +1,14 @@
 """The page "Speed, cost, and other software": accountants of others on the same questions, and what runs cost."""
 
-import csv
-import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 from flamebook.places import DATA, RESULTS
+from flamebook.runs.recorded import provenance
 from flamebook.site.measured import costs
-from flamebook.site.measured.beside_peers import FROM_BELOW, OWN, WORKS, Shuffles, Work
+from flamebook.site.measured.beside_peers import FROM_BELOW, OWN, WORKS, AnyWork, NoisyShuffles, Work
 from flamebook.statements import at_least, at_most
 
 PINNED, TABLE = DATA / "beside.txt", RESULTS / "beside.csv"
@@ -22,7 +21,8 @@ Other programs answer some of the questions that this book answers. Here they an
 questions, one after the other on one core. In the first kind of question Gaussian noise is added to a sum in every
 round. Each record contributes a vector of norm at most 1, a coin decides in every round whether it takes part, and
 neighbouring data sets differ by one record that is added or removed. In the second kind yes-or-no answers are shuffled
-in every round, and one person's answers are replaced.
+in every round, and one person's answers are replaced; in the third, numbers in [0, 1] to which each person has added
+Gaussian noise.
 
 This library certifies an upper and a lower bound on epsilon. An answer of another program that lies below the lower
 bound is no guarantee, and is marked *below the truth*. Above the upper bound an answer is *looser*. Between the two
@@ -40,8 +40,9 @@ local randomizer. It needs an older NumPy than the programs of the tables, and s
 `opake-accounting` composes privacy losses as the programs of the first tables do.
 [`adaptive-shuffled-gaussian-accounting`](https://github.com/SamMausberg/adaptive-shuffled-gaussian-accounting), by
 its own account, certifies rounds of shuffled Gaussian noise by directed rounding, with rational dominating pairs and
-proofs in Lean. The code of several papers that account for shuffling is public as well, the check-in authors'
-[`shuffgauss`](https://github.com/spliew/shuffgauss) among them. None of these is in the tables yet.
+proofs in Lean. The code of several papers that account for shuffling is public as well. Of these only
+the check-in authors' [`shuffgauss`](https://github.com/spliew/shuffgauss) is in the tables. It
+bounds the Rényi divergence of one pair of data sets, all zeros and all zeros but one, in one direction.
 
 ## What others do and this library does not
 
@@ -54,20 +55,15 @@ more mechanisms than those of the five documents, and are part of programs that 
 
 
 def pinned() -> dict[str, str]:
-    """Package to version, as they are installed."""
+    """Package to version, as they are installed; of one that is on no index, its commit."""
     lines = PINNED.read_text(encoding="utf-8").splitlines()
-    return dict(line.split("==") for line in lines if "==" in line)
-
-
-def recorded() -> list[dict[str, str]]:
-    """The rows of the record."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    found = dict(line.split("==") for line in lines if "==" in line)
+    return found | {line.split(" @ ")[0]: line.rpartition("@")[2][:7] for line in lines if " @ " in line}
 
 
 def page(rows: Sequence[Mapping[str, str]]) -> str:
     """The page in MyST."""
-    about = json.loads(TABLE.with_suffix(".json").read_text(encoding="utf-8"))
+    about = provenance(TABLE.name)
     peers = ", ".join(f"{one} {pinned()[one]}" for one in sorted({row["package"] for row in rows} - {OWN}))
     told = (
         f"Recorded on {about['date']} ({about['machine']}) with {peers}; `make beside` repeats it, with the "
@@ -97,12 +93,13 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     below = next(float(row["epsilon"]) for row in own if row["way"] == FROM_BELOW)
     best = next(row for row in own if row["way"] != FROM_BELOW)
     value, seconds = float(best["epsilon"]), float(best["seconds"])
-    lines = [f"## {_title(WORKS[name])}", "", _words(WORKS[name], below, value), ""]
+    told = f"{WORKS[name]}: epsilon is at least {at_least(below, DIGITS)} and at most {at_most(value, DIGITS)}."
+    lines = [f"## {_title(WORKS[name])}", "", told, ""]
     lines += [
         "| program | method | epsilon | ratio to ours | time, ratio to ours | verdict |",
         "|---|---|---|---|---|---|",
     ]
-    lines.append(f"| this library | from above | {at_most(value, DIGITS)} | 1 | 1 ({_milliseconds(seconds)}) | holds |")
+    lines.append(f"| this library | from above | {at_most(value, DIGITS)} | 1 | 1 ({1000 * seconds:.3g} ms) | holds |")
     for row in rows:
         if row["package"] != OWN:
             epsilon, took = float(row["epsilon"]), float(row["seconds"])
@@ -114,20 +111,20 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _title(work: Work | Shuffles) -> str:
+def _title(work: AnyWork) -> str:
     """What is asked, in words.
 
-    >>> _title(Work(0.01, 1.0, 10_000, 1e-5)), _title(Shuffles(10_000, 1.0, 1.0, 100, 1e-6))
-    ('Gaussian noise, rate 0.01, 10,000 rounds, delta 1e-05', 'Shuffled answers of 10,000 people, rate 1, 100 rounds')
+    >>> _title(Work(0.01, 1.0, 10_000, 1e-5))
+    'Gaussian noise, rate 0.01, 10,000 rounds, delta 1e-05'
+    >>> _title(NoisyShuffles(1000, 1.0, 1.0, 100, 1e-5))
+    'Shuffled numbers with Gaussian noise of 1,000 people, rate 1, 100 rounds'
     """
-    rounds = f"rate {work.rate:g}, {work.rounds:,} rounds"
+    rounds = f"rate {work.rate:g}, {work.rounds:,} round{'s' * (work.rounds > 1)}"
     if isinstance(work, Work):
         return f"Gaussian noise, {rounds}, delta {work.delta:g}"
+    if isinstance(work, NoisyShuffles):
+        return f"Shuffled numbers with Gaussian noise of {work.n_users:,} people, {rounds}"
     return f"Shuffled answers of {work.n_users:,} people, {rounds}"
-
-
-def _words(work: Work | Shuffles, below: float, value: float) -> str:
-    return f"{work}: epsilon is at least {at_least(below, DIGITS)} and at most {at_most(value, DIGITS)}."
 
 
 def _times(ratio: float) -> str:
@@ -137,7 +134,3 @@ def _times(ratio: float) -> str:
     ('0.66', '130', '3,000')
     """
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.3g} ms"

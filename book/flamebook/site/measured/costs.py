@@ -1,20 +1,16 @@
 """What runs and accounts cost, from the records: for the page "Speed, cost, and other software"."""
 
-import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
-from flamebook.places import RESULTS
-
-GROWTH, BENCHMARKS = RESULTS / "growth.csv", RESULTS / "benchmarks.csv"
-Row = Mapping[str, str]
+from flamebook.runs import recorded
+from flamebook.runs.recorded import Row
 
 
 def section() -> str:
     """Both tables in MyST."""
-    about = json.loads(GROWTH.with_suffix(".json").read_text(encoding="utf-8"))
+    about = recorded.provenance("growth.csv")
     told = (
         "The largest crowd of which a run and an account ended within "
         f"{about['limits']['seconds']} s and {about['limits']['megabytes']} MB, with the processor time and the memory "
@@ -22,12 +18,8 @@ def section() -> str:
         f"Recorded on {about['date']} ({about['machine']}); the whole record, with rounds and coordinates as well, "
         "is `data/results/growth.csv`.\n"
     )
-    rows = _read(GROWTH.read_text(encoding="utf-8"))
-    return "\n".join(["## What a run costs", "", told, *growth(rows), "", *speeds(_read(BENCHMARKS.read_text()))])
-
-
-def _read(text: str) -> list[Row]:
-    return list(csv.DictReader(text.splitlines()))
+    costs, times = recorded.rows("growth.csv"), recorded.rows("benchmarks.csv")
+    return "\n".join(["## What a run costs", "", told, *growth(costs), "", *speeds(times)])
 
 
 def growth(rows: Iterable[Row]) -> Iterator[str]:
@@ -44,7 +36,7 @@ def growth(rows: Iterable[Row]) -> Iterator[str]:
         )
 
 
-def speeds(rows: list[Row]) -> Iterator[str]:
+def speeds(rows: Iterable[Row]) -> Iterator[str]:
     """What `make bench` measured, one folded table a subject, the machine above them all."""
     machines = "; ".join(dict.fromkeys(row["machine"] for row in rows))
     yield from ("## Speed", "", f"Recorded by `make bench`: the median of several rounds. Measured on: {machines}.", "")

@@ -19,9 +19,9 @@ from flamebook.runs.record import Part, Recording, Results
 from flamebook.site.measured.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES, Table
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
-from flamelib.uses.lowest import bracketed
-from flamelib.uses.reports import LOCAL
-from flamelib.uses.requests import TASKS, Request, Row
+from flamelib.uses.local_mechanisms import LOCAL
+from flamelib.uses.lower_bounds import bracketed
+from flamelib.uses.workload import TASKS, Request, Row
 
 # A hue for each document, so that its mechanisms are seen together.
 DRAWN: dict[str, tuple[str, str]] = {

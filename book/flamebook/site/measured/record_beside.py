@@ -44,8 +44,11 @@ def peers() -> Path:
     wanted = PINNED.read_text(encoding="utf-8")
     if not mark.is_file() or mark.read_text(encoding="utf-8") != wanted:
         venv.create(PEERS, clear=True, with_pip=True)
-        quiet = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(PINNED)]
-        subprocess.run([str(python), *quiet], check=True, stdout=sys.stderr)
+        quiet = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        lines = wanted.splitlines()
+        indexed, alone = ([line for line in lines if sign in line] for sign in ("==", " @ "))
+        for words in (indexed, ["--no-deps", "--ignore-requires-python", *alone]):
+            subprocess.run([*quiet, *words], check=True, stdout=sys.stderr)
         mark.write_text(wanted, encoding="utf-8")
     return python
 

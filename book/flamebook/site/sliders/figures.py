@@ -14,31 +14,12 @@ from typing import Any
 
 from flamebook.site.sliders import page
 from flamebook.site.sliders.grids import grids, towards
-from flamebook.site.sliders.page import ROWS, Inputs, Named, Recast, Row, having
+from flamebook.site.sliders.page import CALLED, ROWS, Inputs, Named, Recast, Row, having
 from flamelib.answers import sentence
 from flamelib.core.vocabulary import DomainError, read
 from flamelib.front.results import rounded
 
 POINTS = 29
-# What a slider is called, and its symbol.
-CALLED: dict[str, tuple[str, str]] = {
-    "n_users": ("Users", "n"),
-    "epsilon0": ("Local budget", "ε₀"),
-    "epsilon": ("Budget", "ε"),
-    "delta": ("Failure probability", "δ"),
-    "n_buckets": ("Buckets of k-ary response", "k"),
-    "kept": ("Coordinates that a user reports", "k"),
-    "padded": ("Messages of a padded coordinate", "nₚ"),
-    "rounds": ("Rounds", "T"),
-    "noise_std": ("Noise, in clipping norms", "σ"),
-    "participation_rate": ("Chance that a client joins", "p"),
-    "record_rate": ("Chance that its record is drawn", "q"),
-    "checkin_rate": ("Chance to check in", "γ"),
-    "n_records": ("Records of the client", "L"),
-    "dimension": ("Coordinates of a vector", "d"),
-    "n_messages": ("Shares of a user", "m"),
-    "log2_modulus": ("Bits of the modulus", "log₂ N"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +84,7 @@ class Curve:
         return towards(recorded, x) if recorded and grids()[recorded]["gives"] != "value" else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One figure that moves.
 
@@ -124,16 +105,17 @@ class Figure:
     y : str
         Words on the axis, its symbol first.
     notebook, words
-        The page whose form takes values, and which: its names to those of this figure.
+        The page whose form takes values, the notebook above if none is named, and which: its names to those of this
+        figure.
     log, least, most
         Whether the axis of the curves is logarithmic, and between which values it shows them.
     """
 
     name: str
-    under: str
+    under: str = "book/sliders"
     title: str
     x: Slider
-    sliders: tuple[Slider, ...]
+    sliders: tuple[Slider, ...] = ()
     curves: tuple[Curve, ...]
     y: str
     notebook: str = ""
@@ -142,6 +124,10 @@ class Figure:
     log: bool = True
     least: float = 1e-8
     most: float = 1e4
+
+    def __post_init__(self) -> None:
+        if not self.notebook and self.under.startswith("notebooks/"):
+            object.__setattr__(self, "notebook", self.under)
 
     def start(self) -> Named:
         """The values with which it opens."""
@@ -209,16 +195,10 @@ def _page(*looks: tuple[str, ...]) -> tuple[Curve, ...]:
 _DASHED, _DOTTED, _DASHDOT = "6 2", "1.2 1.6", "7 2 1.5 2"
 _OF_KIND = {"kary": _DASHED, "laplace": _DASHDOT, "any": _DOTTED, "binary": None}
 _LOOK_OF = {
-    "blanket:thm-3.1": "theorem",
-    "blanket:lem-hoeffding": "hoeffding",
-    "blanket:lem-bennett": "bennett",
-    "clones:2021-closed": "clones-2021",
-    "blanket:erlingsson": "erlingsson",
-    "blanket:lem-reduction": "blanket",
-    "clones:2021": "clones-2021",
-    "shuffle:exact-binary": "exact",
-    "shuffle:lower": "lower",
-}
+    "thm-3.1": "theorem", "lem-hoeffding": "hoeffding", "lem-bennett": "bennett", "2021-closed": "clones-2021",
+    "erlingsson": "erlingsson", "lem-reduction": "blanket", "2021": "clones-2021", "exact-binary": "exact",
+    "lower": "lower",
+}  # fmt: skip
 _ABOUT = {
     "kary": "k-ary response",
     "laplace": "Laplace noise",
@@ -229,15 +209,15 @@ _ABOUT = {
 
 def _of_page(row: Row) -> Curve:
     hue = "sky" if (row.recorded, row.about) == ("laplace", "laplace") else ""
-    return Curve(_LOOK_OF[row.statement], row, f"{row.label}, {_ABOUT[row.about]}", _OF_KIND[row.about], hue)
+    return Curve(
+        _LOOK_OF[row.statement.partition(":")[2]], row, f"{row.label}, {_ABOUT[row.about]}", _OF_KIND[row.about], hue
+    )
 
 
 BLANKET = Figure(
     name="blanket",
-    under="book/sliders",
     title="Privacy blanket: budget against the number of users",
     x=Slider("n_users", 10_000, 100, 1e9),
-    sliders=(),
     curves=tuple(_of_page(row) for row in ROWS if row.part == "blanket" and row.answers == "epsilon"),
     y="ε after shuffling",
 )
@@ -270,6 +250,11 @@ def _costs(answers: str, *looks: tuple[str, str, str]) -> tuple[Curve, ...]:
     )
 
 
+def _of_round(look: str, item: str, needs: str, words: str = "", **fixed: float) -> Curve:
+    """Delta of one round of random participation."""
+    return Curve(look, _row(f"participation:{item}", "round", needs, "delta", having(**fixed)), words)
+
+
 _SPLIT = "log2_modulus n_messages epsilon"
 _USERS = Slider("n_users", 10_000, 100, 1e9)
 _DELTA = Slider("delta", 1e-6, 1e-9, 1e-4)
@@ -296,7 +281,6 @@ FIGURES: tuple[Figure, ...] = (
             ("lower", "recorded-binary-lower-binary-epsilon", "binary response, certified lower bound"),
         ),
         y="ε after shuffling",
-        notebook="notebooks/blanket_amplification",
         words={"epsilon0": "epsilon0", "delta": "delta"},
     ),
     Figure(
@@ -318,7 +302,6 @@ FIGURES: tuple[Figure, ...] = (
             ("blanket", "recorded-kary-kary-epsilon"),
         ),
         y="ε after shuffling",
-        notebook="notebooks/blanket_amplification",
         words={"large_epsilon0": "epsilon0", "n_buckets": "n_buckets", "delta": "delta"},
     ),
     Figure(
@@ -336,7 +319,6 @@ FIGURES: tuple[Figure, ...] = (
             ),
         ),
         y="ε after shuffling",
-        notebook="notebooks/blanket_amplification",
         words={"epsilon0": "epsilon0", "delta": "delta"},
     ),
     Figure(
@@ -378,7 +360,6 @@ FIGURES: tuple[Figure, ...] = (
             ),
         ),
         y="ε of the vector",
-        notebook="notebooks/flame_accounting",
         words={"kept": "kept", "epsilon0": "epsilon0", "padded": "padded"},
         fixed={"delta": 1e-6},
     ),
@@ -399,7 +380,6 @@ FIGURES: tuple[Figure, ...] = (
             ),
         ),
         y="ε of one round",
-        notebook="notebooks/participation_accounting",
         words={name: name for name in ("participation_rate", "record_rate", "n_records", "noise_std", "delta")},
         fixed={"n_records": 2, "rounds": 1},
     ),
@@ -410,26 +390,12 @@ FIGURES: tuple[Figure, ...] = (
         x=Slider("noise_std", 1, 0.5, 8),
         sliders=(_JOINS[0], Slider("record_rate", 0.1, 0.01, 1), Slider("epsilon", 0.1, 0.01, 2)),
         curves=(
-            Curve(
-                "gaussian",
-                _row("participation:thm-2.4", "round", "noise_std epsilon", "delta", having(sensitivity=1)),
-                "drawn for certain",
-            ),
-            Curve(
-                "ols",
-                _row(
-                    "participation:thm-5.1",
-                    "round",
-                    _ROUND.partition(" ")[2],
-                    "delta",
-                    having(participation_rate=1, clip_norm=1),
-                ),
-            ),
-            Curve("wcs", _row("participation:thm-5.2", "round", _ROUND, "delta", having(clip_norm=1))),
-            Curve("cs", _row("participation:cor-5.3", "round", _ROUND, "delta", having(clip_norm=1))),
+            _of_round("gaussian", "thm-2.4", "noise_std epsilon", "drawn for certain", sensitivity=1),
+            _of_round("ols", "thm-5.1", "record_rate noise_std epsilon", participation_rate=1, clip_norm=1),
+            _of_round("wcs", "thm-5.2", _ROUND, clip_norm=1),
+            _of_round("cs", "cor-5.3", _ROUND, clip_norm=1),
         ),
         y="δ of one round",
-        notebook="notebooks/participation_accounting",
         words={name: name for name in ("participation_rate", "record_rate", "noise_std", "epsilon")},
         least=1e-15,
         most=1,
@@ -449,7 +415,6 @@ FIGURES: tuple[Figure, ...] = (
             ("checkins", "participation-cmp-random-checkins-any-epsilon", "random check-ins, as many slots"),
         ),
         y="ε after all rounds",
-        notebook="notebooks/checkin_accounting",
         words={name: name for name in ("n_users", "epsilon0", "checkin_rate", "rounds")},
         fixed={"delta": 1e-6},
     ),
@@ -467,7 +432,6 @@ FIGURES: tuple[Figure, ...] = (
             ),
         ),
         y="ε after all rounds",
-        notebook="notebooks/checkin_accounting",
         words={"rounds": "rounds"},
     ),
     Figure(
@@ -485,7 +449,6 @@ FIGURES: tuple[Figure, ...] = (
             ("losses", "recorded-distributed-sums-epsilon", "privacy losses"),
         ),
         y="ε after all rounds",
-        notebook="notebooks/checkin_accounting",
         words={name: name for name in ("rounds", "n_users", "checkin_rate", "noise_std")},
         fixed={"delta": 1e-6},
     ),
@@ -504,7 +467,6 @@ FIGURES: tuple[Figure, ...] = (
             Curve("lemma-5", _row("cloak:lemma-5", "shares", _SPLIT, "delta", _smooth)),
         ),
         y="δ of one exchange",
-        notebook="notebooks/cloak_accounting",
         least=1e-15,
         most=1,
     ),
@@ -524,7 +486,6 @@ FIGURES: tuple[Figure, ...] = (
             ),
         ),
         y="m, shares of a user",
-        notebook="notebooks/cloak_accounting",
         words={"n_users": "n_users", "delta": "delta"},
         fixed={"epsilon": 1},
         log=False,
@@ -545,7 +506,6 @@ FIGURES: tuple[Figure, ...] = (
             ("one-message", "cmp-blanket", "one message"),
         ),
         y="bits of a user",
-        notebook="notebooks/cloak_accounting",
         words={name: name for name in ("n_users", "epsilon", "delta")},
         most=1e12,
     ),
@@ -565,7 +525,6 @@ FIGURES: tuple[Figure, ...] = (
             ("local", "cmp-local", "local noise"),
         ),
         y="error of the sum",
-        notebook="notebooks/cloak_accounting",
         words={name: name for name in ("n_users", "epsilon", "delta")},
     ),
 )
@@ -574,10 +533,8 @@ CHARTS: tuple[Figure, ...] = (
     BLANKET,
     Figure(
         name="flame",
-        under="book/sliders",
         title="FLAME: one coordinate, or a vector, against the messages of a bag",
         x=Slider("padded", 10_000, 100, 1e6),
-        sliders=(),
         curves=_page(
             ("withdrawn", "flame-bennett-withdrawn-coordinate-epsilon", "coordinate, Bennett's withdrawn form"),
             ("bennett", "blanket-lem-bennett-coordinate-epsilon", "coordinate, Bennett"),
@@ -591,10 +548,8 @@ CHARTS: tuple[Figure, ...] = (
     ),
     Figure(
         name="participation",
-        under="book/sliders",
         title="Random participation: budget against the noise",
         x=Slider("noise_std", 1, 0.1, 10),
-        sliders=(),
         curves=_page(
             ("gaussian", "participation-thm-2-4-round-epsilon", "one round, drawn for certain"),
             ("ols", "participation-thm-5-1-round-epsilon", "one round, all join (OLS)"),
@@ -607,10 +562,8 @@ CHARTS: tuple[Figure, ...] = (
     ),
     Figure(
         name="checkin",
-        under="book/sliders",
         title="Self check-in: budget against the rounds",
         x=Slider("rounds", 100, 1, 1e5),
-        sliders=(),
         curves=_page(
             ("checkins", "participation-cmp-random-checkins-any-epsilon", "random check-ins"),
             ("baseline-drv", "checkin-strong-drv-target-epsilon", "rounds of ε each, Dwork et al."),
@@ -623,10 +576,8 @@ CHARTS: tuple[Figure, ...] = (
     ),
     Figure(
         name="cloak",
-        under="book/sliders",
         title="Cloak aggregation: what shares tell against their number",
         x=Slider("n_messages", 32, 2, 64, log=False),
-        sliders=(),
         curves=_page(
             ("own-1", "cloak-own-1-shares-distance", "two users, total variation"),
             ("own-2", "cloak-own-2-shares-delta"),

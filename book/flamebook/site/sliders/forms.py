@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.runs.execute import RECEIPT, receipt_of
-from flamebook.runs.notebook import Declared, conditions, declared
+from flamebook.runs.notebook import Declared, conditions, declared, typed
 from flamebook.site.sliders.figures import Figure
 from flamelib.core.vocabulary import Domain
 from flamelib.learning.datasets import listing
@@ -39,14 +39,11 @@ def form(page: Path, template: Path, binder: str = "") -> str:
     name = html.escape(page.stem)
     opened = f'; or <a id="own-binder" href="{html.escape(binder)}">open the notebook on Binder</a>'
     launched = f"{opened} and give the command in a terminal there" if binder else ""
-    jointly = json.dumps(conditions(template), separators=(",", ":"))
-    # Within single quotes, for it is full of double ones.
-    jointly = html.escape(jointly, quote=False).replace("'", "&#39;")
     return f"""\
 <link rel="stylesheet" href="../_static/live.css">
-<details class="fl-own" id="own" data-notebook="{name}" data-jointly='{jointly}'>\
+<details class="fl-own" id="own" data-notebook="{name}" data-jointly={_data(conditions(template))}>\
 <summary>Run this page with other values</summary>
-<form class="fl-own-form" novalidate>
+<form class="fl-own-form" autocomplete="off" spellcheck="false" novalidate>
 <p id="own-time"></p>
 <div class="fl-own-fields">
 {fields}
@@ -71,15 +68,21 @@ digests, versions, seed and time.</p>
 def _field(one: Declared, default: Any) -> str:
     place, told = f"own-{one.name}", f"own-{one.name}-told"
     domain = one.domain.rpartition(", each ")[2]  # of one entry, as a refusal says it
-    known = json.dumps({"kind": one.element, "list": one.several, "domain": domain} | _bounds(one))
-    words = html.escape(f"{one.about}; {one.domain}; here {written(one.default)}")
+    known = _data({"kind": one.element, "list": one.several, "domain": domain} | _bounds(one))
+    words = html.escape(f"{one.about}; {one.domain}; here {typed(one.default)}")
     sets = f' list="{_DATA}"' if one.name.endswith("dataset") else ""
     return (
         f'<div><label for="{place}"><code>{one.name}</code></label>'
-        f'<input id="{place}" name="{one.name}" value="{html.escape(written(one.default))}" autocomplete="off"'
-        f' spellcheck="false"{sets} data-default="{html.escape(written(default))}"'
-        f' data-known="{html.escape(known)}" aria-describedby="{told}"><small id="{told}">{words}</small></div>'
+        f'<input id="{place}" name="{one.name}" value="{html.escape(typed(one.default))}"{sets}'
+        f' data-default="{html.escape(typed(default))}"'
+        f' data-known={known} aria-describedby="{told}"><small id="{told}">{words}</small></div>'
     )
+
+
+def _data(value: Any) -> str:
+    """An attribute's value, within single quotes, for it is full of double ones."""
+    text = html.escape(json.dumps(value, separators=(",", ":")), quote=False)
+    return "'" + text.replace("'", "&#39;") + "'"
 
 
 def _bounds(one: Declared) -> dict[str, Any]:
@@ -92,17 +95,6 @@ def _bounds(one: Declared) -> dict[str, Any]:
             found |= {end: bound, f"open_{end}": getattr(domain, f"open_{end}")}
     found |= {"least": domain.least} if domain.least else {}
     return found | ({"choices": list(domain.choices)} if domain.choices else {})
-
-
-def written(value: Any) -> str:
-    """A value as one types it: ``1,2,3``, ``true``, ``1e-06``.
-
-    >>> [written(value) for value in ([1, 2], True, 1e-6, 0.25, "mnist")]
-    ['1,2', 'true', '1e-06', '0.25', 'mnist']
-    """
-    if isinstance(value, list):
-        return ",".join(map(written, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def panel(figure: Figure) -> str:

@@ -19,18 +19,18 @@ lower one.  Where W moves with an input, and why:
 ``noise_std``
     Falls: noise can be added, for it is known how many sent some.
 ``participation_rate``, ``record_rate``, ``n_records``
-    Rise.  With a smaller participation rate a round is, by a coin, that of the larger one or one without the client,
-    in which both data sets are alike.  The dominating pair of
-    :func:`flamelib.accounting.sampling.hidden.random_participation` rises with the record rate: given how many other
-    records were drawn it is, by a coin, the pair of the larger rate or a measure against itself; it rises with their
-    number by the Gram-matrix lemma, and that number rises with the rate and with the records.  A client with more
-    records may have some whose gradients are 0.
+    Rise.  With a smaller participation rate a round is, by a coin, that of the larger one or one without the client, in
+    which both data sets are alike.  The dominating pair of
+    :func:`flamelib.accounting.sampling.secret_participation.random_participation` rises with the record rate: given how
+    many other records were drawn it is, by a coin, the pair of the larger rate or a measure against itself; it rises
+    with their number by the Gram-matrix lemma, and that number rises with the rate and with the records.  A client with
+    more records may have some whose gradients are 0.
 ``checkin_rate`` of shuffled reports
     Rises: messages can be dropped from what is seen.
 ``kept``
     Rises: data sets may differ in fewer coordinates.
 ``modulus``, ``n_messages``
-    By the formula of :mod:`flamelib.accounting.splitting.crowds`: E falls with the messages, and
+    By the formula of :mod:`flamelib.accounting.splitting.n_user_bounds`: E falls with the messages, and
     :math:`\tfrac N2\,E[1+N+\dots+N^{c-2}]`, the square of the distance, rises with the modulus.
 
 Of the inputs in :data:`UNORDERED` no such thing is known, or the contrary: more senders bring more noise as well as

@@ -195,21 +195,25 @@ AXES: dict[str, tuple[float, ...]] = {
     "n_messages": (2, 4, 6, 8, 12, 16, 24, 32, 48, 64),
     "log2_modulus": (8, 16, 24, 32, 40, 53, 64),
 }
-SYMBOLS = {
-    "epsilon0": "ε₀",
-    "n_users": "n",
-    "delta": "δ",
-    "n_buckets": "k",
-    "kept": "k",
-    "padded": "nₚ",
-    "noise_std": "σ",
-    "rounds": "T",
-    "participation_rate": "p",
-    "record_rate": "q",
-    "n_records": "L",
-    "checkin_rate": "γ",
-    "n_messages": "m",
-    "modulus": "N",
+# What an input is called, and its symbol.
+CALLED: dict[str, tuple[str, str]] = {
+    "n_users": ("Users", "n"),
+    "epsilon0": ("Local budget", "ε₀"),
+    "epsilon": ("Budget", "ε"),
+    "delta": ("Failure probability", "δ"),
+    "n_buckets": ("Buckets of k-ary response", "k"),
+    "kept": ("Coordinates that a user reports", "k"),
+    "padded": ("Messages of a padded coordinate", "nₚ"),
+    "rounds": ("Rounds", "T"),
+    "noise_std": ("Noise, in clipping norms", "σ"),
+    "participation_rate": ("Chance that a client joins", "p"),
+    "record_rate": ("Chance that its record is drawn", "q"),
+    "checkin_rate": ("Chance to check in", "γ"),
+    "n_records": ("Records of the client", "L"),
+    "dimension": ("Coordinates of a vector", "d"),
+    "n_messages": ("Shares of a user", "m"),
+    "log2_modulus": ("Bits of the modulus", "log₂ N"),
+    "modulus": ("Modulus", "N"),
 }
 
 
@@ -243,7 +247,7 @@ def reply(row: Row, inputs: Inputs) -> dict[str, Any]:
         if row.recorded:
             found = certified(row.recorded, row.inputs(inputs))
             return found | {
-                "at": ", ".join(f"{SYMBOLS[name]} = {_short(value)}" for name, value in found["at"].items())
+                "at": ", ".join(f"{CALLED[name][1]} = {_short(value)}" for name, value in found["at"].items())
             }
         if row.statement == "blanket:thm-3.1" and row.answers == "epsilon":
             return _inverse(inputs)

@@ -5,9 +5,7 @@ travels as scripts that hand over text: the core gzipped and in base64 (smaller 
 sources as they are.  One way of loading then serves a web server and a folder on disk alike.
 """
 
-import ast
 import base64
-import functools
 import gzip
 import hashlib
 import json
@@ -16,13 +14,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
 from flamebook.records import LOOKS, SOLID
-from flamebook.runs import files
+from flamebook.runs import files, inputs
 from flamebook.site.sliders import figures, page
 from flamebook.site.sliders.figures import Curve, Figure
 from flamebook.site.sliders.grids import RECORDED
@@ -84,65 +82,22 @@ def sources() -> dict[str, str]:
     ['book/flamebook/__init__.py', 'book/flamebook/places.py']
     """
     grids = {RECORDED.relative_to(ROOT).as_posix(): RECORDED.read_text(encoding="utf-8")}
-    return dict(sorted((grids | _closure(ROOTS)).items()))
-
-
-def askable() -> list[str]:
-    """Ids of all statements that a browser can compute: those whose homes reach nothing but the standard library.
-
-    >>> "blanket:lem-hoeffding" in askable()
-    True
-    """
-    modules = {home: _runs_alone(home) for home in homes().values()}
-    return [key for key, home in homes().items() if modules[home]]
-
-
-def _runs_alone(module: str) -> bool:
-    try:
-        _closure((module,))
-    except ImportError:
-        return False
-    return True
+    code = _closure(ROOTS)
+    if foreign := _foreign(code):
+        raise ImportError(f"{min(foreign)} is not in the standard library, so the sliders cannot import it")
+    return dict(sorted((grids | code).items()))
 
 
 def _closure(roots: Iterable[str]) -> dict[str, str]:
     """Path to text, of every file that these modules import."""
-    found: dict[str, str] = {}
-    waiting = list(roots)
-    while waiting:
-        for path in _files(waiting.pop()):
-            name = path.relative_to(ROOT).as_posix()
-            if name not in found:
-                found[name] = path.read_text(encoding="utf-8")
-                waiting += _imported(found[name])
-    return found
+    paths = inputs.modules("".join(f"import {root}\n" for root in roots), ROOT)
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
-def _files(module: str) -> Iterator[Path]:
-    parts = module.split(".")
-    for depth in range(1, len(parts) + 1):
-        stem = (ROOT / "book" if parts[0] == "flamebook" else ROOT).joinpath(*parts[:depth])
-        yield from (path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
-
-
-def _imported(source: str) -> list[str]:
-    """Modules of the project that a source imports, refusing what a browser does not have."""
-    names = _names(source)
-    for name in names:
-        if name.split(".")[0] not in (*OURS, *sys.stdlib_module_names):
-            raise ImportError(f"{name} is not in the standard library, so the sliders cannot import it")
-    return [name for name in names if name.split(".")[0] in OURS]
-
-
-@functools.cache
-def _names(source: str) -> list[str]:
-    names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return names
+def _foreign(sources: Mapping[str, str]) -> set[str]:
+    """What these import that a browser does not have."""
+    tops = {name.partition(".")[0] for source in sources.values() for name in inputs.imported(source)}
+    return tops - {*OURS, *sys.stdlib_module_names}
 
 
 def package(cache: Path) -> Path | None:
@@ -244,20 +199,16 @@ def _facts(cache: Path, carried: dict[str, str]) -> dict[str, dict[str, Any]]:
 def _layout(figure: Figure) -> dict[str, Any]:
     """A figure that moves, as the page must know it: its axes, its sliders and the look of its curves."""
     upwards = {"label": figure.y, "log": figure.log, "least": figure.least, "most": figure.most}
-    return {
-        "name": figure.name,
-        "title": figure.title,
+    told = {name: getattr(figure, name) for name in ("name", "title", "fixed", "notebook", "words")}
+    return told | {
         "x": figure.x.told(),
         "y": upwards,
         "sliders": [one.told() for one in figure.sliders],
         "needs": list(dict.fromkeys(name for curve in figure.curves for name in curve.row.needs)),
         "curves": [_look(curve) | {"steps": curve.steps(figure.x.name)} for curve in figure.curves],
-        "fixed": figure.fixed,
-        "always": ", ".join(f"{figures.CALLED[name][1]} = {value:g}" for name, value in figure.fixed.items()).replace(
+        "always": ", ".join(f"{page.CALLED[name][1]} = {value:g}" for name, value in figure.fixed.items()).replace(
             "e-0", "e-"
         ),
-        "notebook": figure.notebook,
-        "words": figure.words,
     }
 
 

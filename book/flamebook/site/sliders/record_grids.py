@@ -12,8 +12,6 @@ from flamebook.site.sliders.grids import RECORDED, grids
 from flamelib.answers import answer
 from flamelib.core.statements import homes
 
-Number = float | str
-
 
 class Grid(NamedTuple):
     """A statement, the inputs that all its points share, and the values of the others, the last fastest."""
@@ -29,11 +27,7 @@ _USERS = (100, 300, 1000, 3000, 10**4, 30_000, 10**5, 300_000, 10**6, 10**7, 10*
 _ANY = {"epsilon0": _BUDGETS, "n_users": _USERS, "delta": (1e-9, 1e-6, 1e-4)}
 _NOISE = (0.5, 1, 2, 4)
 _ROUNDS = (1, 100, 1000, 10_000)
-_FEW = {
-    "epsilon0": (0.5, 1, 2, 4),
-    "n_users": (1000, 10**4, 10**5, 10**6, 10**7, 10**8),
-    "delta": (1e-9, 1e-6),
-}
+_FEW = {"epsilon0": (0.5, 1, 2, 4), "n_users": (1000, 10**4, 10**5, 10**6, 10**7, 10**8), "delta": (1e-9, 1e-6)}
 _JOINING = {"participation_rate": (0.01, 0.1, 1), "record_rate": (0.01, 0.1, 1)}
 _SENDING = {
     "n_users": (1000, 10**4, 10**5, 10**6),

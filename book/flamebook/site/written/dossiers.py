@@ -24,9 +24,9 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 
 from flamebook.claims.ledger import Judged
-from flamelib.accounting.checkin.summed import effective_rate
+from flamelib.accounting.checkin.distributed_noise import effective_rate
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
-from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.secret_participation import random_participation
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
@@ -255,16 +255,8 @@ def dropout(n_users: int, checkin_rate: float, lost: float, noise_std: float, ep
 def inner(participation_rate: float, record_rate: float, n_records: int, epsilon: float) -> Dossier:
     """Records with equal gradients, noise as large as the clip, against two readings of one theorem."""
     p, q, others = participation_rate, record_rate, n_records - 1
-    rates: dict[str, Any] = {
-        "participation_rate": p,
-        "record_rate": q,
-        "n_records": n_records,
-        "noise_std": 1.0,
-        "clip_norm": 1.0,
-    }
-    claims = {
-        reading: float(random_participation(reading, **rates, epsilon=epsilon)) for reading in ("inner", "outer")
-    }  # fmt: skip
+    rates = (p, q, n_records, 1.0, 1.0)
+    claims = {name: float(random_participation(name, *rates, epsilon=epsilon)) for name in ("inner", "outer")}
     drawn = binomial.pmf(np.arange(n_records), others, q)
 
     def law(counts: Mapping[int, float], own: bool, moved: bool) -> Reals:

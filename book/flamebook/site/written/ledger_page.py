@@ -1,19 +1,18 @@
 """The page "Ledger of claims": every row, folded up by document, and the same rows to download."""
 
-import csv
-import io
 import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from flamebook.claims import ledger, proofs
 from flamebook.claims.ledger import Claim, Judged, Value, shown
 from flamebook.places import source_url
+from flamebook.records import lines_csv
 from flamebook.site.written.markup import anchor, sourced, verdict
 from flamebook.statements import HOLDS, SILENT
 from flamelib.core.statements import DOCUMENTS
@@ -26,8 +25,7 @@ SAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A sentence of a notebook's page, and whether it held in the run that the page shows."""
 
     page: str
@@ -149,19 +147,11 @@ def as_json(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str
 
 def checks_csv(checked: Iterable[Check]) -> str:
     """The checks of the notebooks as a table."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Check.__slots__)
-    writer.writerows(map(astuple, checked))
-    return text.getvalue()
+    return lines_csv([Check._fields, *checked])
 
 
 def as_csv(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
     """The same rows as a table; lists and inputs as JSON inside a cell."""
     records = _records(judged, rests)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow({k: json.dumps(v) if isinstance(v, list | dict) else v for k, v in record.items()})
-    return text.getvalue()
+    rows = ([json.dumps(v) if isinstance(v, list | dict) else v for v in record.values()] for record in records)
+    return lines_csv([records[0], *rows])

@@ -112,10 +112,9 @@ def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) ->
     found = findings(template, rows.values())
     text = template.replace("@weights@", _weights(found)).replace("@list@", _contents(found))
     text = STORY.sub(lambda word: _head(word[1], [rows[name] for name in word[2].split()], link), text)
-    text = EVERY.sub(
-        lambda word: _list([r for r in rows.values() if (r.verdict, r.claim.said_by) == word.groups()]), text
-    )
-    return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
+    said = {key: [r for r in rows.values() if (r.verdict, r.claim.said_by) == key] for key in EVERY.findall(text)}
+    text = EVERY.sub(lambda word: "\n".join(map(_item, said[word.groups()])), text)
+    return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), text, found.start()), text)
 
 
 def told(template: str) -> list[str]:
@@ -205,11 +204,8 @@ def _row(row: Judged) -> str:
     return f"[`{row.claim.id}`](#{anchor(row.claim.id)})"
 
 
-def _list(rows: Iterable[Judged]) -> str:
-    return "\n".join(_item(row, "" if row.value is None else f"*{comparison(row)}* ") for row in rows)
-
-
-def _item(row: Judged, compared: str) -> str:
+def _item(row: Judged) -> str:
+    compared = "" if row.value is None else f"*{comparison(row)}* "
     return f"- **{row.claim.where}.** {row.claim.claim} {compared}{row.claim.evidence} ({_row(row)})"
 
 
@@ -263,9 +259,7 @@ def _grouped(number: Decimal) -> str:
     return f"{number:,f}" if abs(number) >= 10_000 else f"{number:f}"
 
 
-def _in_formula(text: str, place: int) -> bool:
-    return text.count("$", text.rfind("\n", 0, place) + 1, place) % 2 == 1
-
-
-def _set(number: str, in_formula: bool) -> str:
+def _set(number: str, text: str, place: int) -> str:
+    """The number as it stands at this place of the text, in a formula or not."""
+    in_formula = text.count("$", text.rfind("\n", 0, place) + 1, place) % 2 == 1
     return number.strip("$").replace(",", "{,}") if in_formula else number

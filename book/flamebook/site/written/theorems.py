@@ -1,7 +1,6 @@
 """The theorem index: every registered statement with its function, direction, adjacency, tests and notebooks."""
 
 import ast
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged
+from flamebook.runs import notebook
 from flamebook.site.written import api
 from flamebook.statements import listed
 from flamelib import answers
@@ -58,10 +58,7 @@ class _Test:
 
 
 def page(
-    root: Path,
-    link: Callable[[str], str],
-    judged: Iterable[Judged],
-    sourced: Callable[[str, str, int | None], str],
+    root: Path, link: Callable[[str], str], judged: Iterable[Judged], sourced: Callable[[str, str, int | None], str]
 ) -> str:
     """The page in MyST.
 
@@ -161,8 +158,4 @@ def _tests(root: Path) -> Iterator[_Test]:
 
 def _notebooks(root: Path) -> dict[str, str]:
     """Name to code, of every notebook."""
-    found = {}
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        found[path.stem] = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-    return found
+    return {path.stem: notebook.code(notebook.read(path)) for path in sorted((root / "notebooks").glob("*.ipynb"))}

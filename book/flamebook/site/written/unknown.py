@@ -1,7 +1,5 @@
 """The page "How much is still unknown": for each headline both bounds, widest first, and those of earlier years."""
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +13,7 @@ import yaml
 
 from flamebook.claims.ledger import CHECKS
 from flamebook.places import DATA
+from flamebook.records import lines_csv
 from flamebook.statements import at_least, at_most
 from flamelib import answers
 from flamelib.core import workers
@@ -228,14 +227,12 @@ def as_json(found: Sequence[Bracket]) -> str:
 
 def as_csv(found: Sequence[Bracket]) -> str:
     """One row a bracket; full digits."""
-    text = io.StringIO()
     names = ("name", "document", "measure", "lower_id", "lower_inputs", "lower", "upper_id", "upper_inputs", "upper")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, "ratio"])
+    rows = []
     for one in found:
         ends = (cell for end in (one.lower, one.upper) for cell in (end.source, json.dumps(end.inputs), end.value))
-        writer.writerow([one.name, one.document, one.measure, *ends, one.ratio])
-    return text.getvalue()
+        rows.append([one.name, one.document, one.measure, *ends, one.ratio])
+    return lines_csv([(*names, "ratio"), *rows])
 
 
 def _record(one: Bracket) -> dict[str, Any]:

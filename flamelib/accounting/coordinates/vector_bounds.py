@@ -1,0 +1,312 @@
+r"""FLAME's guarantee for a whole vector: the paper's route, and what can be certified.
+
+Each of d coordinates is randomized with Laplace noise on [0, 1] of local budget ``epsilon0`` and shuffled by itself.
+(Messages that carry all coordinates of a user stay linked, and nothing here applies to them.)  Adjacency: one user's
+whole vector is replaced.
+
+*The paper's route*, a value and no guarantee.  With t = d and n = ``n_users`` for SS-Simple, t = 2k and n = ``padded``
+else, one coordinate is bounded at the delta :math:`\delta/(t+1)`; for the latter two this delta is divided by
+:math:`\beta = k/d` and the epsilon becomes :math:`\log(1+\beta(e^\varepsilon-1))`; t of these are composed by the basic
+or the advanced theorem.  The route ``unsampled`` leaves :math:`\beta` out.
+
+*The certified routes*, upper bounds, take a bound of :mod:`flamelib.accounting.coordinates.padded` on one coordinate
+and compose by privacy loss distributions:
+
+* SS-Simple: d-fold, real against real among n messages.
+* SS-Double, each coordinate included with chance :math:`\beta` **independently**: d-fold, a message that is there with
+  chance :math:`\beta` in both data sets.
+* SS-Double, **exactly** k of d coordinates: :mod:`flamelib.accounting.coordinates.fixed_size_subsets`, k-fold.
+* SS-Topk: k-fold, at every epsilon the larger of real against real and of real against dummy with dummy against real.
+
+*Full bags.*  With ``overflow=none`` SS-Topk **assumes** that no coordinate holds more than ``padded`` real messages,
+and SS-Double, whose users choose without looking at data, counts those that do as if they were laid bare.  With
+``overflow=drop`` nothing is assumed, and a bag keeps ``padded`` of its reports at random: SS-Topk then has the account
+of :func:`topk_truncated`, and :mod:`flamelib.accounting.coordinates.truncated` shows that it costs.
+
+Proofs: book, chapter on FLAME, "The vector of SS-Double", "The vector of SS-Topk" and the propositions there.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.composition.privacy_profile import (
+    RTOL_DELTA,
+    PrivacyProfile,
+    composed_epsilon,
+    tabulated,
+    together,
+)
+from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
+from flamelib.accounting.coordinates.padded import TAIL_MASS, Bound, Coordinate, all_real, moments, sampled
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import closed_form, numerical
+from flamelib.core.guarantees import ARITHMETIC, Certified, Gives
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check, plainly
+
+DELTA_OVERFLOW = 1e-6  # share of a coordinate's delta for an overflow
+
+#: What must hold of the bags of SS-Topk where their overflow is not counted.
+NO_OVERFLOW = "no coordinate has more messages than the padded number"
+
+BOUNDS: dict[str, Callable[..., float]] = {
+    "withdrawn": closed_form.bennett_withdrawn,
+    "bennett": closed_form.bennett,
+    "hoeffding": closed_form.hoeffding,
+    "blanket": numerical.blanket_divergence,
+}
+
+
+def _gives(arguments: Mapping[str, Any]) -> Gives:
+    return Gives.UPPER if arguments.get("route") == "sound" else Gives.VALUE
+
+
+def _assumes(arguments: Mapping[str, Any]) -> str:
+    never_full = arguments["protocol"] == "topk" and arguments.get("overflow", "none") == "none"
+    return f"{NO_OVERFLOW}; {ARITHMETIC}" if never_full else ARITHMETIC
+
+
+@states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
+        "more real messages than padded)", gives=_gives, rests_on="proven", assumes=_assumes,
+        words={"protocol": ("simple", "double", "topk"), "route": ("paper", "unsampled", "sound")})  # fmt: skip
+def account(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    bound: str,
+    route: str,
+    kept: float | None = None,
+    padded: int | None = None,
+    inclusion: str = "independent",
+    overflow: str = "none",
+) -> float:
+    """Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
+
+    Parameters
+    ----------
+    bound : str
+        ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
+    route : {"paper", "unsampled", "sound"}
+        The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
+    kept : float, at most ``dimension``
+        Coordinates that a user reports, for ``double`` on average; needed except for ``simple``.  The formulas take a
+        fraction as it stands; on the certified route ``topk`` counts it as the next whole number, and an exact
+        inclusion needs a whole number.
+    padded : int, at least 2
+        Messages of each coordinate after padding; needed except for ``simple``.
+    inclusion
+        For ``double`` and ``sound``: every coordinate with chance ``kept / dimension`` by itself, or exactly ``kept``.
+    overflow
+        For ``double``, ``topk`` and ``sound``: full bags as the module says.
+
+    Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
+
+    Examples
+    --------
+    >>> one = {"protocol": "double", "dimension": 7850, "kept": 157, "n_users": 1000, "padded": 333, "epsilon0": 0.5}
+    >>> round(account(**one, delta=5.0118723e-6, bound="withdrawn", route="paper"), 4)
+    0.2379
+    >>> round(account(**one, delta=5.0118723e-6, bound="blanket", route="sound"), 3)
+    0.152
+    >>> round(account(**one, delta=5.0118723e-6, bound="blanket", route="sound", inclusion="exact"), 3)
+    0.157
+    """
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded, inclusion, overflow)
+    if route != "sound":
+        return vector.printed(delta, BOUNDS[bound], sampled_once=route == "paper")
+    if bound == "withdrawn":
+        raise DomainError("bound must be one of bennett, hoeffding, blanket for route=sound: the withdrawn one is none")
+    return vector.certified(delta, bound)
+
+
+@plainly
+def shared_account(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> Certified:
+    """Route ``sound`` of :func:`account` with the blanket, made for many questions about one coordinate (upper).
+
+    Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
+    answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
+    """
+    accuracy = 0.02  # relative; cost of sharing a curve
+    protocol, dimension, n_users, epsilon0, delta = check(
+        protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
+    ).values()
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    if protocol == "topk":
+        return vector.most_reported(delta, "blanket", _shared_curve, accuracy)
+    rest = TAIL_MASS
+    while 0 < DELTA_OVERFLOW * delta / dimension < rest and rest > 1e-160:
+        rest *= rest
+    return composed_epsilon([(_shared_curve(vector.coordinate(rest), "blanket"), dimension)], delta, accuracy)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_curve(coordinate: Coordinate, bound: Bound) -> PrivacyProfile:
+    return tabulated(coordinate.curve(bound))
+
+
+@plainly
+def central_limit(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> float:
+    r"""Epsilon of a Gaussian in place of the composition, all other messages blanket (a value, no bound).
+
+    It moves by :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
+    :math:`\chi^2 = \int(\mu_0-\mu_1)^2/\omega`: t = d and n = ``n_users`` for ``simple`` (:math:`\beta = 1`), t = d
+    and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.
+    """
+    protocol, dimension, n_users, epsilon0, delta = check(
+        protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
+    ).values()
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    variance, cross = moments(vector.noise)
+    times = vector.kept if protocol == "topk" else dimension
+    rate = vector.kept / dimension if protocol == "double" else 1.0
+    shift = rate * math.sqrt(2 * times * (variance + cross) / vector.messages)
+    return float(gaussian_mechanism(shift, 1.0, delta=delta)) if shift > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """One round: ``messages`` in each coordinate, of which a user reports ``kept``."""
+
+    protocol: str
+    dimension: int
+    n_users: int
+    noise: LaplaceProfile
+    kept: float
+    messages: int
+    inclusion: str = "independent"
+    overflow: str = "none"
+
+    def printed(self, delta: float, bound: Callable[..., float], sampled_once: bool) -> float:
+        """The routes of the paper."""
+        count = self.dimension if self.protocol == "simple" else 2 * self.kept
+        rate = self.kept / self.dimension if sampled_once else 1.0
+        share = delta / (count + 1)
+        found = bound(self.noise, self.messages, delta=min(share / rate, 1.0))
+        return least_epsilon(sampled_epsilon(found, rate), count, share)
+
+    def certified(self, delta: float, bound: Any) -> Certified:
+        """The certified routes."""
+        if self.protocol == "topk":
+            if self.overflow == "drop" and self.n_users > self.messages:
+                return _all_real(2, self.kept, self.messages, self.noise.epsilon0, delta, bound)
+            return self.most_reported(delta, bound)
+        if self.inclusion == "exact":
+            given = (self.noise, self.dimension, int(self.kept), self.n_users, self.messages)
+            return Subsets(*given, drop=self.overflow == "drop").epsilon(delta, bound)
+        spared = min(max(DELTA_OVERFLOW * delta / self.dimension, 1e-290), 1e-10)
+        return composed_epsilon([(self.coordinate(spared).curve(bound), self.dimension)], delta)
+
+    def coordinate(self, spared: float) -> Coordinate:
+        """One coordinate of ``simple`` or ``double``; of the latter up to an event of about this chance."""
+        if self.protocol == "simple":
+            return Coordinate(self.noise, all_real(self.noise, self.messages))
+        rate = self.kept / self.dimension
+        others = sampled(self.noise, self.messages, self.n_users, rate, spared, drop=self.overflow == "drop")
+        return Coordinate(self.noise, others, rate, rate)
+
+    def most_reported(
+        self,
+        delta: float,
+        bound: Any,
+        curve: Callable[[Coordinate, Any], PrivacyProfile] = Coordinate.curve,
+        accuracy: float = RTOL_DELTA,
+    ) -> Certified:
+        """The certified route of ``topk``."""
+        others, times = all_real(self.noise, self.messages), math.ceil(self.kept)
+        real = curve(Coordinate(self.noise, others), bound)
+        if 0 < delta < 1:
+            first = curve(Coordinate(self.noise, others, 1.0, 0.0), bound)
+            second = PrivacyProfile(first.backward or first.forward, first.forward, first.at_most, first.error)
+            # Two coordinates of real against dummy are well below one of real against real: no fine curve is needed.
+            both = together([(first, 1), (second, 1)], times, delta, symmetric=True, accuracy=0.1)
+            real = _largest(real, both.forward, both.at_most)
+        return composed_epsilon([(real, times)], delta, accuracy)
+
+
+def _largest(real: PrivacyProfile, other: Callable[[float], float], at_most: float) -> PrivacyProfile:
+    """Real against real or another profile, whichever is larger; of both directions alike."""
+    return PrivacyProfile(
+        lambda epsilon: max(real.forward(epsilon), other(epsilon)), None, max(real.at_most, at_most), real.error
+    )
+
+
+def _vector(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    kept: float | None,
+    padded: int | None,
+    inclusion: str = "independent",
+    overflow: str = "none",
+) -> _Vector:
+    noise = LaplaceProfile(epsilon0)
+    if inclusion != "independent" and protocol != "double":
+        raise DomainError(f"inclusion must be independent unless protocol=double, got {inclusion!r}")
+    if protocol == "simple":
+        if overflow != "none":
+            raise DomainError(f"overflow must be none for protocol=simple, whose bags never fill, got {overflow!r}")
+        return _Vector(protocol, dimension, n_users, noise, float(dimension), n_users)
+    for name, value in (("kept", kept), ("padded", padded)):
+        if value is None:
+            raise DomainError(f"{name} is missing for protocol={protocol}: {VOCABULARY[name]}")
+    given = check(kept=kept, padded=padded)
+    if given["kept"] > dimension:
+        raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
+    if inclusion == "exact" and given["kept"] != int(given["kept"]):
+        raise DomainError(f"kept must be a whole number in [1, {dimension}] for inclusion=exact, got {kept!r}")
+    return _Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"], inclusion, overflow)
+
+
+def double_revealed(kept: float, padded: int, epsilon0: float, delta: float) -> Certified:
+    """Epsilon of SS-Double when every user's set of coordinates is published, and does not depend on data (upper).
+
+    Only the at most ``kept`` coordinates of the victim's set differ, real against real (a fraction counts as the next
+    whole number).  Holds for every way to choose the sets and every rule for too many messages that looks at indices
+    alone.  Proof: book, chapter on FLAME, "Revealed or hidden".
+    """
+    return _all_real(1, kept, padded, epsilon0, delta)
+
+
+def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float) -> Certified:
+    """Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
+
+    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  Parameters are
+    those of :func:`double_revealed`.  Proof: book, chapter on FLAME, "Full bags".
+    """
+    return _all_real(2, kept, padded, epsilon0, delta)
+
+
+def _all_real(
+    sets: int, kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket"
+) -> Certified:
+    """Epsilon where all coordinates of so many sets change, among messages that are all real in the worst case."""
+    kept, padded, epsilon0, delta = check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta).values()
+    if kept > LARGEST_WHOLE / 2:
+        raise DomainError(f"kept must be a number in (0, 2^52] here, got {kept!r}")
+    noise = LaplaceProfile(epsilon0)
+    return composed_epsilon([(Coordinate(noise, all_real(noise, padded)).curve(bound), sets * math.ceil(kept))], delta)

@@ -1,0 +1,272 @@
+"""Shuffled surveys, once or many times, with everybody or with those who check in: the account of each randomizer.
+
+Here the routes meet: one round of all users by :mod:`flamelib.accounting.shuffling`, many rounds and rounds of those
+who check in by :mod:`flamelib.accounting.checkin.shuffled`.  Adjacency: one user's value is replaced, in every round.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.checkin.subsampled_shuffle import Analyzed, table_cells
+from flamelib.accounting.composition.dominating_pair import composed_below
+from flamelib.accounting.shuffling.brackets import MAX_EPSILON0
+from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD
+from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
+from flamelib.accounting.shuffling.tables import local_budget, table_divergence, table_lower
+from flamelib.core.guarantees import ARITHMETIC, Certified, Gives, RestsOn
+from flamelib.core.logspace import ROUNDING_8
+from flamelib.core.profiles import (
+    BUCKETED,
+    AnyProfile,
+    ClonedProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+    TableProfile,
+)
+from flamelib.core.search import largest, stepped_back
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError
+
+Randomizer = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
+
+
+def one_round(
+    randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None
+) -> tuple[Certified, RestsOn]:
+    """One round, and what its account rests on (upper)."""
+    match randomizer:
+        case AnyProfile(epsilon0):
+            found = any_randomizer(epsilon0, n_users, "upper", epsilon, delta)
+        case TableProfile():
+            found = table_divergence(randomizer, n_users, epsilon, delta)
+        case KaryProfile(epsilon0, 2):
+            found = exact_binary(epsilon0, n_users, epsilon, delta)
+        case _:
+            found = blanket_divergence(randomizer, n_users, epsilon, delta)
+    return found, rests_on(randomizer)
+
+
+def rests_on(*randomizers: Any) -> RestsOn:
+    """The error of the integrals for Gaussian noise is estimated; all other accounts are proven."""
+    noisy = any(isinstance(one, GaussianProfile) for one in randomizers)
+    return RestsOn.ESTIMATED if noisy else RestsOn.PROVEN
+
+
+def compose(
+    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
+) -> tuple[Certified, RestsOn]:
+    """Rounds in which users join with a chance, and what their account rests on (upper)."""
+    if rounds == 1 and rate == 1:
+        return one_round(randomizer, n_users, epsilon, delta)
+    if not randomizer.epsilon0:
+        return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
+    found = shuffled_rounds(cloned(randomizer), n_users, rounds, epsilon, delta, rate)
+    if rounds == 1 and isinstance(randomizer, TableProfile):
+        # Who stays away only drops a message, which everybody could do to the round of all.
+        found = min(found, table_divergence(randomizer, n_users, epsilon, delta))
+    return found, rests_on(randomizer)
+
+
+def cloned(randomizer: Randomizer) -> Analyzed:
+    """Clones hide every randomizer of a budget, those who may be absent included; that of a table is rounded up."""
+    match randomizer:
+        case TableProfile():
+            return ClonedProfile(local_budget(randomizer, ROUNDING_8))
+        case AnyProfile(epsilon0):
+            return ClonedProfile(epsilon0)
+    return randomizer
+
+
+def lower_bound(
+    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
+) -> Certified:
+    """What explicit data sets lose (lower)."""
+    found = Certified(0.0, 0.0)
+    if isinstance(randomizer, TableProfile) and not randomizer.epsilon0:
+        return found
+    if rate == 1:
+        # Of many rounds all but one may be thrown away.
+        match randomizer:
+            case AnyProfile(epsilon0):
+                found = any_randomizer(epsilon0, n_users, "lower", epsilon, delta)
+            case TableProfile():
+                found = table_lower(randomizer, n_users, epsilon, delta)
+            case _:
+                found = all_equal(randomizer, n_users, epsilon, delta)
+    if isinstance(randomizer, TableProfile):
+        seen = table_cells(randomizer, n_users) if rounds > 1 and rate == 1 else []
+        found = max([found, *(Certified(composed_below([(cells, rounds)], epsilon, delta), 0.0) for cells in seen)])
+    elif rounds > 1 or rate < 1:
+        composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate)
+        found = max(found, Certified(composed, 0.0))
+    return found
+
+
+@states("shuffle", "table", item="a randomizer given by its table, worst pair of values; rounds by dominating pairs",
+        gives=lambda arguments: Gives(arguments["side"]), rests_on="proven")  # fmt: skip
+def table_account(
+    table: tuple[tuple[float, ...], ...], n_users: int, side: str, epsilon: float | None = None,
+    delta: float | None = None, rounds: int = 1,
+) -> Certified:  # fmt: skip
+    """Guarantee of a shuffled randomizer given by its table (upper), or what explicit data sets lose (lower).
+
+    The upper bound is the worst certified blanket divergence over all ordered pairs of values; after several rounds it
+    is the bound for every randomizer with the table's local budget.  For the lower bound all others hold one value,
+    each in turn, for every pair; where there are few users, every data set is enumerated.  Of several rounds a few
+    pairs that tell most are composed, every round with the same data set.
+
+    Parameters
+    ----------
+    table
+        Row x holds the chances of the messages for the value x; rows sum to 1 within 1e-12, and a message that one
+        value may send, every value may.
+
+    Source: the reduction of Balle, Bell, Gascon, Nissim 2019, for each pair of values.
+
+    Examples
+    --------
+    >>> coin = ((0.75, 0.25), (0.25, 0.75))
+    >>> f"{table_account(coin, 1000, 'upper', delta=1e-6):.4f} {table_account(coin, 1000, 'lower', delta=1e-6):.4f}"
+    '0.1683 0.1421'
+    """
+    randomizer = TableProfile(table)
+    if side == "lower":
+        return lower_bound(randomizer, n_users, rounds, 1.0, epsilon, delta)
+    return compose(randomizer, n_users, rounds, 1.0, epsilon, delta)[0]
+
+
+@states("shuffle", "rappor-sums", item="one-hot vectors of flipped bits, whose sums are seen: two binary responses",
+        gives=lambda arguments: Gives(arguments["side"]), rests_on="proven")  # fmt: skip
+def rappor_sums(
+    epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None, rounds: int = 1
+) -> Certified:
+    """Guarantee where the one-hot vectors of RAPPOR are added up, bit by bit (upper), or what is lost at least (lower).
+
+    Every user flips each bit of its one-hot vector with probability ``1 / (exp(epsilon0 / 2) + 1)``, and the sum of
+    each bit over the users is seen, as in a secure aggregation of vectors.  To replace a value turns two bits; given
+    what the others hold, their two sums are independent, and each is a shuffled binary response of budget
+    ``epsilon0 / 2``.  So the upper bound is that of two rounds of it, for whatever the others hold.  For the lower one
+    all others hold the value that is replaced; beyond a billion users it is 0.  The vectors' length does not matter.
+
+    Proof: book, chapter on check-in, proposition *One-hot vectors that are added up*.
+
+    Source: this project; the mechanism is symmetric RAPPOR (Erlingsson, Pihur, Korolova 2014).
+
+    Examples
+    --------
+    >>> [f"{rappor_sums(14.0, 100_000, side, delta=1e-9):.4f}" for side in ("lower", "upper")]
+    ['0.9504', '0.9530']
+    """
+    bit = KaryProfile(epsilon0 / 2, 2)
+    if side == "lower":
+        if n_users > 10**9:  # users beyond which a lower bound takes too long
+            return Certified(0.0, 0.0)
+        return Certified(shuffled_rounds_lower(bit, n_users, 2 * rounds, epsilon, delta), 0.0)
+    return shuffled_rounds(bit, n_users, 2 * rounds, epsilon, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The largest local budget."""
+
+    epsilon0: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The smallest standard deviation of noise."""
+
+    noise_std: float
+
+
+def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    return RestsOn.ESTIMATED if arguments["randomizer"] == "gaussian" else RestsOn.PROVEN
+
+
+@states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",
+        gives="upper", rests_on=_calibration_rests_on, assumes=ARITHMETIC,
+        words={"randomizer": ("kary", "laplace", "any", "gaussian", *SUPPORTS)})  # fmt: skip
+def shuffle_calibrate(
+    randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int | None = None, rounds: int = 1,
+    checkin_rate: float = 1.0,
+) -> Budget | Noise:  # fmt: skip
+    """Largest local budget (never too large), or least Gaussian noise (never too small), that keeps (epsilon, delta).
+
+    At the answer the certified account keeps the budget, to the last digit.  For one round the answer is within 1e-7 of
+    the best such answer, for many rounds within two thousandths.  A local budget of ``epsilon`` needs no shuffling in
+    one round, and 30 is the largest.
+
+    Parameters
+    ----------
+    randomizer
+        The kind alone: its local budget, or noise, is the answer.
+    epsilon, delta
+        The central budget, of all rounds together; both are above 0.
+    n_buckets
+        Alphabet of ``kary`` and its like, needed there and refused elsewhere.
+
+    Source: this project.
+
+    Examples
+    --------
+    >>> shuffle_calibrate("kary", 100_000, 0.3, 1e-8, n_buckets=10).epsilon0 > 4
+    True
+    """
+    if not epsilon or not delta:
+        raise DomainError(f"epsilon and delta must be above 0 for a calibration, got {epsilon!r} and {delta!r}")
+    if (n_buckets is None) == (randomizer in BUCKETED):
+        needed = "is missing" if n_buckets is None else "is not a parameter"
+        raise DomainError(f"n_buckets {needed} for randomizer={randomizer}: {VOCABULARY['n_buckets']}")
+    if randomizer == "gaussian":
+        if rounds > 1 or checkin_rate < 1:
+            raise DomainError("rounds and checkin_rate must be 1 for Gaussian noise, of which no account is known here")
+        return Noise(least_noise(n_users, epsilon, delta))
+    return Budget(largest_budget(kind_of(randomizer, n_buckets), n_users, checkin_rate, rounds, epsilon, delta))
+
+
+def kind_of(kind: str, n_buckets: int | None) -> Callable[[float], Any]:
+    """The randomizer of this kind for a local budget."""
+    if kind in BUCKETED:
+        return lambda epsilon0: BUCKETED[kind](epsilon0, n_buckets)
+    return {"laplace": LaplaceProfile, "any": AnyProfile}[kind]
+
+
+def largest_budget(
+    at: Callable[[float], Any], n_users: int, rate: float, rounds: int, epsilon: float, delta: float
+) -> float:
+    """The largest local budget of a family of randomizers, by the route that belongs to it."""
+    if rounds == 1 and rate == 1:
+        value = largest_parameter(at, n_users, epsilon, delta, min(epsilon, MAX_EPSILON0), MAX_EPSILON0)
+        return stepped_back(lambda budget: one_round(at(budget), n_users, None, delta)[0], value, epsilon)
+    example = at(1.0)
+    buckets = getattr(example, "n_buckets", None)
+    found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
+    return min(found, MAX_EPSILON0)
+
+
+def least_noise(n_users: int, epsilon: float, delta: float) -> float:
+    """The least standard deviation of Gaussian noise on values in [0, 1] that keeps a budget after one shuffle."""
+
+    def at(part: float) -> GaussianProfile:
+        return GaussianProfile(1 / part)
+
+    value = 1 / largest_parameter(at, n_users, epsilon, delta, 1 / MAX_NOISE_STD, MAX_NOISE_STD)
+    return stepped_back(
+        lambda noise: one_round(GaussianProfile(noise), n_users, None, delta)[0], value, epsilon, rises=False
+    )
+
+
+def largest_parameter(
+    at: Callable[[float], Any], n_users: int, epsilon: float, delta: float, low: float, high: float
+) -> float:
+    """The largest parameter of one round at which delta is kept, on the safe side."""
+
+    def log_delta(value: float) -> float:
+        return math.log(max(one_round(at(value), n_users, epsilon, None)[0], 5e-324))
+
+    return largest(log_delta, delta, low, high)
