@@ -1,5 +1,6 @@
 """Links, anchors, downloads and pictures of the built book, read off its files: each leads to something."""
 
+import json
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -73,6 +74,12 @@ def _missing(page: Path, address: str, contents: dict[Path, Contents]) -> str | 
 def test_every_link_anchor_and_download_leads_somewhere(contents: dict[Path, Contents]) -> None:
     dead = {_missing(page, address, contents) for page, found in contents.items() for address in found.used}
     assert sorted(dead - {None}, key=str) == []
+
+
+def test_no_cell_of_the_book_warns(book: Path) -> None:
+    for path in sorted(book.glob("files/*/*.ipynb")):
+        outputs = [out for cell in json.loads(path.read_text())["cells"] for out in cell.get("outputs", [])]
+        assert [out["text"] for out in outputs if out.get("name") == "stderr"] == [], path.stem
 
 
 def test_no_two_elements_of_a_page_have_one_id(contents: dict[Path, Contents]) -> None:
