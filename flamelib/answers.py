@@ -14,7 +14,7 @@ from typing import Any
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import BUCKETED, AnyProfile, GaussianProfile, LaplaceProfile
 from flamelib.core.statements import STATEMENTS, Statement, admit, homes
-from flamelib.core.vocabulary import VOCABULARY, DomainError, known
+from flamelib.core.vocabulary import VOCABULARY, DomainError, known, once
 
 PROFILES: dict[str, Any] = BUCKETED | {p.kind: p for p in (LaplaceProfile, GaussianProfile, AnyProfile)}
 
@@ -209,7 +209,7 @@ def _reply(line: str) -> dict[str, Any]:
 def _request(line: str) -> dict[str, Any]:
     form = 'a request must be one line of JSON, {"id": ..., "inputs": {...}}'
     try:
-        request = json.loads(line, object_pairs_hook=_once)
+        request = json.loads(line, object_pairs_hook=once)
     except DomainError:
         raise
     except (ValueError, RecursionError):
@@ -227,14 +227,6 @@ def _parts(request: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(inputs, dict):
         raise DomainError(f"inputs must be an object of names and values, got {inputs!r}")
     return key, inputs
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise DomainError(f"{name} is given twice; it takes one value")
-    return dict(pairs)
 
 
 def listing(prefix: str = "") -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from flamelib import answers
 from flamelib.core.extras import MissingExtra, extra
-from flamelib.core.vocabulary import DomainError, meant
+from flamelib.core.vocabulary import DomainError, meant, once
 
 # Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
@@ -287,7 +287,7 @@ def _text_of(file: str) -> str:
 
 def _plain_lines(text: str) -> dict[str, Any] | None:
     """The fields of a description in JSON, or of lines ``name: value``; ``None`` if it is something else."""
-    from flamelib.uses.deployment_card import from_json, once, unquoted
+    from flamelib.uses.deployment_card import from_json, unquoted
 
     with suppress(json.JSONDecodeError):
         found = from_json(text)

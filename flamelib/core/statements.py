@@ -185,6 +185,10 @@ def states(
 
 
 _RULE = "\n----------\n"
+# An own entry (names, type, indented text), and where the section of parameters, or the text before it, ends.
+_ENTRY = re.compile(r"^(\w[^:\n]*?)(?: : (.*))?\n((?:\n*    .*\n?)*)", re.MULTILINE)
+_AFTER_ENTRIES = re.compile(r"\n\n(?!    )")
+_AFTER_TEXT = re.compile(r"\n(?=(?:Returns|Raises|Examples)\n---|Source: )")
 
 
 def described(text: str, statement: Statement) -> str:
@@ -200,30 +204,26 @@ def described(text: str, statement: Statement) -> str:
     statement : Statement
         Whose signature and domains are described.
     """
-    before, _, rest = text.partition("Parameters" + _RULE)
-    own, after = _entries(rest) if rest else ({}, "")
+    before, section, entries = text.partition("Parameters" + _RULE)
+    if section:
+        entries, after = _cut(_AFTER_ENTRIES, entries)
+    else:
+        before, after = _cut(_AFTER_TEXT, text)
+        before = before.rstrip() + "\n\n"
+    own: dict[str, tuple[str, str]] = {}
     if statement.either:
-        both = ("", "Exactly one of epsilon and delta is given; the answer is the other one.")
-        own = {"epsilon": both, "delta": both} | own
-    if not rest:
-        # The section comes after the text and before whatever section or source line follows.
-        places = [
-            at
-            for mark in ("\nReturns\n---", "\nRaises\n---", "\nSource: ", "\nExamples\n---")
-            if (at := text.find(mark)) >= 0
-        ]
-        cut = min(places, default=len(text))
-        before, after = text[:cut].rstrip() + "\n\n", text[cut:].lstrip("\n")
+        both = "Exactly one of epsilon and delta is given; the answer is the other one."
+        own = dict.fromkeys(("epsilon", "delta"), ("", both))
+    for names, kind, words in _ENTRY.findall(f"{entries}\n"):
+        told = "\n".join(line.strip() for line in words.splitlines() if line.strip())
+        own |= dict.fromkeys(map(str.strip, names.split(",")), (kind, told))
     lines = []
     for name in statement.parameters:
         kind, words = own.get(name, ("", ""))
         if name in VOCABULARY:
-            kind = kind or (
-                " or ".join(statement.randomizers)
-                if name == "randomizer" and statement.randomizers
-                else str(statement.domain(name))
-            )
-            words = words or f"{statement.domain(name).about.capitalize()}."
+            domain = statement.domain(name)
+            kinds = " or ".join(statement.randomizers) if name == "randomizer" else ""
+            kind, words = kind or kinds or str(domain), words or f"{domain.about.capitalize()}."
         lines += [f"{name} : {kind}", *(f"    {line}" for line in words.splitlines())]
     told = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
     if "Raises\n------" in after:
@@ -234,24 +234,11 @@ def described(text: str, statement: Statement) -> str:
     )
 
 
-def _entries(section: str) -> tuple[dict[str, tuple[str, str]], str]:
-    """Own types and texts by name, and what follows the section."""
-    found: dict[str, tuple[str, str]] = {}
-    lines = section.splitlines()
-    at = 0
-    names: list[str] = []
-    while at < len(lines) and (lines[at].strip() or (at + 1 < len(lines) and lines[at + 1].startswith("    "))):
-        line = lines[at]
-        if line and not line.startswith(" "):
-            head, _, kind = line.partition(" : ")
-            names = [name.strip() for name in head.split(",")]
-            found |= dict.fromkeys(names, (kind, ""))
-        else:
-            for name in names:
-                kind, words = found[name]
-                found[name] = (kind, f"{words}\n{line.strip()}".strip())
-        at += 1
-    return found, "\n".join(lines[at:]).lstrip("\n")
+def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
+    """The text before the pattern's first place, and what follows without blank lines ahead."""
+    found = pattern.search(text)
+    at = found.start() if found else len(text)
+    return text[:at], text[at:].lstrip("\n")
 
 
 def admit(statement: Statement, arguments: Mapping[str, Any]) -> dict[str, Any]:

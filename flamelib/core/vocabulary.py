@@ -1,7 +1,7 @@
 """The vocabulary of parameters: one name, one meaning, one domain, checked once at the door.
 
-Every argument of a public function, every parameter of a notebook and every ``name=value`` on the
-command line is a word of :data:`VOCABULARY`.  A refusal names the argument and its domain.
+Every argument of a public function and every ``name=value`` on the command line is a word of :data:`VOCABULARY`.  A
+refusal names the argument and its domain.
 Standard library only: the closed forms run in a browser.
 """
 
@@ -77,9 +77,7 @@ class Domain:
         next to them; a text is a word and no number (:meth:`read` takes it for one), and so is a truth value.  A list
         comes back as a tuple.
         """
-        if self.rows:
-            return self._accept_rows(name, value)
-        if self.several:
+        if self.several or self.rows:
             return self._accept_each(name, value)
         if self.choices:
             if isinstance(value, str) and value in self.choices:
@@ -108,21 +106,12 @@ class Domain:
             raise self._refusal(name, value) from None
 
     def _refusal(self, name: str, value: Any) -> DomainError:
-        return DomainError(f"{name} must be {self}, got {shown(value)}")
-
-    def _accept_rows(self, name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
-        listed = value.tolist() if hasattr(value, "tolist") else value
-        one = replace(self, rows=False)
-        if isinstance(listed, list | tuple) and all(isinstance(row, list | tuple) for row in listed):
-            try:
-                return tuple(tuple(one.accept(name, entry) for entry in row) for row in listed)
-            except DomainError:
-                pass
-        raise DomainError(f"{name} must be {self}, got {str(value)[:200]!r}")
+        return DomainError(f"{name} must be {self}, got {repr(str(value)[:200]) if self.rows else shown(value)}")
 
     def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
+        """A list entry by entry; the entries of a table are lists themselves."""
         listed = value.tolist() if hasattr(value, "tolist") else value
-        one = replace(self, several=False)
+        one = replace(self, several=self.rows, rows=False)
         try:
             if isinstance(listed, list | tuple) and len(listed) >= self.shortest:
                 return tuple(one.accept(name, entry) for entry in listed)
@@ -355,23 +344,9 @@ VOCABULARY: dict[str, Domain] = {
     "n_inputs": _count("numbers in a sample"),
     "n_classes": _count("classes of samples", 2),
     "learning_rate": _positive("step of gradient descent"),
-    "slow_learning_rate": _positive("a smaller step that baselines are tried with, too"),
-    "total_delta": _inside("failure probability after all rounds"),
     "momentum": Domain("share of a step that is repeated in the next one", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
-    "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),
-    "small_repeats": _count("independent repetitions with the small crowd"),
-    "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
-    "sweep_epsilon": _positive("certified budget of a sweep", 30),
-    "sweep_padded": _count("padded size of a sweep", 2),
-    "sweep_sampling_rate": _chance("sampling rate of a sweep"),
-    "sweep_server_step": _positive("step of the server of a sweep, in units of a method's own"),
-    "sweep_clip_norm": _positive("largest size of a contribution of a sweep"),
-    "sweep_scale": _large("steps of the fixed-point grid of a sweep", 1),
-    "sweep_log2_modulus": _positive("base-2 logarithm of the modulus of a sweep", 1e6),
-    "sweep_n_users": _count("users whose messages are shuffled together, of a sweep", 2),
-    "step_seed": Domain("seed of the run that chooses steps", whole=True, low=0, high=LARGEST_WHOLE),
     "rows": _count("independent rows of a sketch"),
     "columns": _count("counters in a row of a sketch"),
     "levels": Domain("levels of a tree of counters", whole=True, low=1, high=60),
@@ -383,7 +358,6 @@ VOCABULARY: dict[str, Domain] = {
     "grid": _count("steps of fixed-point numbers between two whole ones"),
     "accuracy": _inside("relative error that is asked for"),
     "failure": _inside("chance that an error is larger than asked for"),
-    "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
 }
 
 
@@ -430,6 +404,16 @@ def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[s
         if name not in names:
             domain = f": {VOCABULARY[name]}" if name in VOCABULARY else ""
             raise DomainError(f"{name} is missing for {what}{domain}")
+
+
+def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Names with their values; a name that is given twice is refused."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise DomainError(f"{name} is given twice; it takes one value")
+        found[name] = value
+    return found
 
 
 def meant(name: object, names: Iterable[str]) -> str:

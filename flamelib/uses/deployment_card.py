@@ -13,7 +13,7 @@ sum (``aggregator``), or a release by somebody who sees all data (``curator``).
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from flamelib.accounting.shuffling.accountant import compose, kind_of, lower_bou
 from flamelib.core.guarantees import CROSSED, Adjacency, RestsOn, bracketed_ends
 from flamelib.core.logspace import UNIT, product_above, product_below
 from flamelib.core.search import smallest_epsilon
-from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, Domain, DomainError, known
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, Domain, DomainError, known, once
 
 #: Fields of a description, with their meaning.
 #:
@@ -91,16 +91,6 @@ def unquoted(word: str) -> str | bool | None:
     """
     word = word.strip()
     return None if word.lower() in NOTHING else TRUTHS.get(word.lower(), word)
-
-
-def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Names with their values; a name that is given twice is refused."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise DomainError(f"{name} is given twice; it takes one value")
-        found[name] = value
-    return found
 
 
 def from_json(text: str) -> Any:

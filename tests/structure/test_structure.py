@@ -10,7 +10,7 @@ import pytest
 
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamebook.runs.notebook import declared
+from flamebook.runs.notebook import WORDS, declared
 from flamelib.answers import load_all
 from flamelib.core.vocabulary import VOCABULARY
 
@@ -53,7 +53,7 @@ class TestNotebook:
 
     def test_speaks_the_vocabulary(self, path: Path) -> None:
         numeric = {name for name, one in declared(path).items() if one.element in ("int", "float")}
-        assert numeric <= set(VOCABULARY)
+        assert numeric <= set(WORDS)
 
     def test_every_figure_has_words_for_those_who_cannot_see_it(self, path: Path) -> None:
         for cell in _cells(path):

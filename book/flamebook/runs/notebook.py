@@ -148,6 +148,19 @@ _BY_TYPE = {
     "float": Domain(""),
     "bool": Domain("", choices=("true", "false")),
 }
+# Parameters that notebooks alone have: most are a word of the vocabulary behind a first one (of a sweep, say).
+_SWEPT = ("epsilon0", "padded", "sampling_rate", "server_step", "clip_norm", "scale", "log2_modulus", "n_users")
+_OWN = {
+    **{f"sweep_{name}": VOCABULARY[name] for name in _SWEPT},
+    "sweep_epsilon": replace(VOCABULARY["epsilon"], open_low=True, high=30),
+    "sweep_repeats": replace(VOCABULARY["repeats"], low=2),
+    "small_repeats": VOCABULARY["repeats"],
+    "step_seed": VOCABULARY["seed"],
+    "large_epsilon0": VOCABULARY["epsilon0"],
+    "slow_learning_rate": VOCABULARY["learning_rate"],
+    "total_delta": VOCABULARY["slack_delta"],
+}
+WORDS = VOCABULARY | _OWN
 _TYPES = ("int", "float", "str", "bool", "list[int]", "list[float]", "list[str]")
 
 
@@ -178,7 +191,7 @@ class Declared:
     @property
     def one(self) -> Domain | None:
         """The domain of one value; ``None`` for a text of which nothing is known."""
-        found = VOCABULARY.get(self.name) or _BY_TYPE.get(self.element)
+        found = WORDS.get(self.name) or _BY_TYPE.get(self.element)
         if found and self.element == "int" and not found.whole:
             least = math.floor(found.low) + 1 if found.open_low else found.low
             found = replace(found, whole=True, low=least, open_low=False, high=min(found.high, LARGEST_WHOLE))

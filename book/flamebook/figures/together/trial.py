@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from flamebook.places import DATA
-from flamelib.core.vocabulary import DomainError
-from flamelib.uses.deployment_card import once, unquoted
+from flamelib.core.vocabulary import DomainError, once
+from flamelib.uses.deployment_card import unquoted
 
 CORPUS = DATA / "deployments"
 TRUSTED = {"Local": "nobody", "Shuffle": "shuffler", "Central": "curator"}
