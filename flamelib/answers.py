@@ -13,7 +13,7 @@ from typing import Any
 
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import BUCKETED, AnyProfile, GaussianProfile, LaplaceProfile
-from flamelib.core.statements import STATEMENTS, Statement, admit, homes
+from flamelib.core.statements import STATEMENTS, Statement, homes
 from flamelib.core.vocabulary import VOCABULARY, DomainError, known, once
 
 PROFILES: dict[str, Any] = BUCKETED | {p.kind: p for p in (LaplaceProfile, GaussianProfile, AnyProfile)}
@@ -70,7 +70,7 @@ def answer(key: str, inputs: Mapping[str, Any], text: bool = True) -> dict[str, 
     """
     found = statement(key)
     accepted = accept(found, inputs, text)
-    arguments = admit(found, assemble(found, accepted))
+    arguments = assemble(found, accepted)
     value = found.function(**arguments)
     reply = {
         "id": key,

@@ -46,7 +46,7 @@ from flamelib.core.logspace import UNIT
 from flamelib.core.vocabulary import Domain, DomainError, check, keep, one_budget, shown
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
-from flamelib.front.results import Guarantee
+from flamelib.front.results import Guarantee, guarantee
 from flamelib.front.rounds import Rounds
 from flamelib.front.shuffled import Shuffled
 from flamelib.mechanisms import randomizers, supports, tables
@@ -229,10 +229,9 @@ def _alike(rounds: list[tuple[Any, int]], delta: float | None, epsilon: float | 
 def _guarantee(
     found: Certified, epsilon: float | None, delta: float | None, adjacency: Adjacency, rests_on: RestsOn
 ) -> Guarantee:
-    if delta is None:
-        delta = min(float(found) * (1 + 4 * UNIT), 1.0)  # sums take a mass of 1 for a little less
-        return Guarantee(epsilon or 0.0, delta, adjacency, rests_on, found.uncertainty)
-    return Guarantee(float(found), delta, adjacency, rests_on, found.uncertainty)
+    if delta is None:  # sums take a mass of 1 for a little less
+        found = Certified(float(found) * (1 + 4 * UNIT), found.uncertainty)
+    return guarantee(found, rests_on, epsilon, delta, adjacency)
 
 
 def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency | None = None) -> Pair:

@@ -23,8 +23,8 @@ from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.front import questions
-from flamelib.front.results import Calibrated, Guarantee
-from flamelib.front.shuffled import Shuffled, calibrated, estimated, fewest_users, guarantee, messages, with_budget
+from flamelib.front.results import Calibrated, Guarantee, guarantee
+from flamelib.front.shuffled import Shuffled, calibrated, estimated, fewest_users, messages, with_budget
 from flamelib.mechanisms.shuffling import shuffle
 from flamelib.mechanisms.vectors import clipped_sum
 from flamelib.protocols.checkin import draw_clients
@@ -91,7 +91,6 @@ class Checkin:
         return self.protocol.n_users
 
 
-@questions.answers_account(Checkin)
 def _account(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
@@ -106,7 +105,6 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
     return guarantee(found, rests_on, epsilon, delta)
 
 
-@questions.answers_lower(Checkin)
 def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> float:
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
@@ -114,7 +112,6 @@ def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds
     return distributed_rounds_lower(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
 
 
-@questions.answers_calibrate(Checkin)
 def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     inner = protocol.protocol
     if over == "n_users":
@@ -141,7 +138,6 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     return calibrated("epsilon0", with_epsilon0, value, epsilon, delta, rounds)
 
 
-@questions.answers_view(Checkin)
 def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     """What is left after shuffling, or the one sum, of those who came."""
     try:
@@ -160,9 +156,11 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
     return np.asarray(clipped_sum(rows, 1.0) + noise)
 
 
-@questions.answers_run(Checkin)
 def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
     seen, rate = _view(protocol, values, rng), protocol.rate or 1.0
     if isinstance(protocol.protocol, Summed):
         return np.asarray(seen) / rate
     return estimated(protocol.protocol.randomizer, seen) / rate
+
+
+questions.answers(Checkin, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)

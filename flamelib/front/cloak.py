@@ -18,7 +18,7 @@ from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import largest
 from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.front import questions
-from flamelib.front.results import Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.mechanisms.integers.modular import Residues
 from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
@@ -120,34 +120,31 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return min(math.nextafter(math.exp(-largest(log_epsilon, epsilon, math.log(2), RAREST)), 2), 1.0)
 
 
-@questions.answers_account(Cloak)
 def _account(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     if protocol.noise is None:
         return _equal_sums(protocol, delta, epsilon, rounds)
+    # Rounds add up: a share of the budget for each.
     if delta is not None:
-        # Rounds add up: a share of delta for each.
-        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, _rests_on(protocol))
-    each = float(epsilon or 0.0) / rounds
-    least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0)
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, _rests_on(protocol))
+        found = rounds * _once(protocol, delta / rounds)
+    else:
+        found = rounds * _least_delta(lambda at: _once(protocol, at), float(epsilon or 0.0) / rounds)
+    return guarantee(found, _rests_on(protocol), epsilon, delta)
 
 
 def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     """Without noise: data sets of equal scaled sums, by the distance of what the shuffler sends."""
     alike = cloak.account(protocol, 0.5, protocol.colluding).equal_sums
-    told = min(rounds * alike.delta, 1.0) if alike else 1.0
-    if delta is None:
-        return Guarantee(float(epsilon or 0.0), told, Adjacency.SUM_PRESERVING, RestsOn.PROVEN)
-    return Guarantee(0.0 if told <= delta else math.inf, delta, Adjacency.SUM_PRESERVING, RestsOn.PROVEN)
+    found = min(rounds * alike.delta, 1.0) if alike else 1.0
+    if delta is not None:
+        found = 0.0 if found <= delta else math.inf
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta, Adjacency.SUM_PRESERVING)
 
 
-@questions.answers_lower(Cloak)
 def _lower(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> float:
     """Nothing is claimed: what is known from below of shares holds in small worlds only."""
     return 0.0
 
 
-@questions.answers_calibrate(Cloak)
 def _calibrate(protocol: Cloak, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     noise = protocol.noise
     if over not in (None, "decay") or not isinstance(noise, PolyaShare | TruncatedLaplace):
@@ -166,16 +163,17 @@ def _with(protocol: Cloak, decay: float) -> Cloak:
     return replace(protocol, noise=replace(protocol.noise, decay=decay))  # type: ignore[type-var]
 
 
-@questions.answers_view(Cloak)
 def _view(protocol: Cloak, values: ArrayLike, rng: np.random.Generator) -> Residues:
     """All shares of all users, shuffled."""
     randomness = Simulation(rng)
     return cloak.shuffler(cloak.pool(cloak.encode(protocol, values, randomness)), randomness)
 
 
-@questions.answers_run(Cloak)
 def _run(protocol: Cloak, values: ArrayLike, rng: np.random.Generator) -> float:
     """The estimated sum of the values; with noise as it is, without bias, so that it may lie outside [0, n_users]."""
     if protocol.noise is None:
         return cloak.run(protocol, values, Simulation(rng))
     return float(cloak.analyze_centred(protocol, cloak.total(protocol, _view(protocol, values, rng))))
+
+
+questions.answers(Cloak, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)

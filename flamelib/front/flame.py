@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.accounting.coordinates import counting, likelihood_weighted, vector_bounds
 from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Adjacency, RestsOn
+from flamelib.core.guarantees import RestsOn
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
-from flamelib.front.results import Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.protocols import flame
 from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk
@@ -82,19 +82,16 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return min(math.nextafter(math.exp(-rarity), 2), 1.0)
 
 
-@questions.answers_account(Protocol)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     # Bags of SS-Double may overflow, and keep a part of their reports at random: that is counted.
     condition = vector_bounds.NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
-        uncertainty = getattr(found, "uncertainty", 0.0)
-        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN, uncertainty, condition)
-    least = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN, 0.0, condition)
+    else:
+        found = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta, condition=condition)
 
 
-@questions.answers_lower(Protocol)
 def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> float:
     epsilon0, size = _local(protocol), protocol.dimension * rounds
     if isinstance(protocol, FlameSimple):
@@ -109,7 +106,6 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
     return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta, n_users=protocol.n_users)
 
 
-@questions.answers_calibrate(Protocol)
 def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     if over not in (None, "epsilon0"):
         raise DomainError(f"over must be epsilon0, got {over!r}")
@@ -132,14 +128,17 @@ def _with(protocol: Protocol, epsilon0: float) -> Protocol:
     return replace(protocol, randomizer=replace(protocol.randomizer, epsilon0=epsilon0))
 
 
-@questions.answers_run(Protocol)
 def _run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals:
     """The estimated mean update, shape (dimension,)."""
     return flame.run(protocol, values, rng).estimate
 
 
-@questions.answers_view(Protocol)
 def _view(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     """The bags that the analyzer opens, shape (dimension, padded)."""
     for_users, for_shuffler = rng.spawn(2)
     return flame.shuffler(protocol, flame.user(protocol, values, for_users), for_shuffler).bags
+
+
+questions.answers(
+    FlameSimple, FlameDouble, FlameTopk, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view
+)

@@ -20,7 +20,7 @@ from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
-from flamelib.front.results import Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.protocols.participation import Participation, run
 
@@ -35,7 +35,6 @@ def _public(protocol: Participation) -> tuple[float, float, int, float, float]:
     return p.participation_rate, p.record_rate, p.n_records, p.noise_std, p.clip_norm
 
 
-@questions.answers_account(Participation)
 def _account(protocol: Participation, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     given = _public(protocol)
     if rounds == 1:
@@ -45,17 +44,14 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
         )
     else:
         found = participation_rounds("outer", *given, rounds, epsilon, delta)
-    at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
-    return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, RestsOn.PROVEN, found.uncertainty)
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta, Adjacency.ADD_REMOVE)
 
 
-@questions.answers_lower(Participation)
 def _lower(protocol: Participation, delta: float | None, epsilon: float | None, rounds: int) -> float:
     given = _public(protocol)
     return participation_rounds("outer", *given, rounds, epsilon, delta, side="lower")
 
 
-@questions.answers_calibrate(Participation)
 def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     if over not in (None, "noise_std"):
         raise DomainError(f"over must be noise_std, got {over!r}")
@@ -80,7 +76,8 @@ def _with(protocol: Participation, part: float) -> Participation:
     return replace(protocol, noise_std=protocol.clip_norm / part)
 
 
-@questions.answers_run(Participation)
-@questions.answers_view(Participation)
 def _run(protocol: Participation, values: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
     return run(protocol, values, rng)
+
+
+questions.answers(Participation, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_run)

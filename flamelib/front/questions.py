@@ -5,7 +5,7 @@ an argument happens before any work.  This module needs the standard library onl
 the record.
 """
 
-from functools import singledispatch
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,8 @@ from flamelib.core.vocabulary import DomainError, check, one_budget
 from flamelib.front.results import Bounds, Calibrated, Guarantee
 
 _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
+# Type of a record to the functions of its file by question; each file of this folder adds its own.
+_ANSWERS: dict[type, dict[str, Callable[..., Any]]] = {}
 
 
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
@@ -48,7 +50,8 @@ def account(protocol: Any, *, delta: float | None = None, epsilon: float | None 
     >>> account(Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000), delta=1e-8)
     (0.03074, 1e-08)-DP, replace-one; proven
     """
-    return _account(protocol, *_given(delta, epsilon, rounds))
+    found: Guarantee = _ask("account", protocol, *_given(delta, epsilon, rounds))
+    return found
 
 
 def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Bounds:
@@ -75,10 +78,10 @@ def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None =
     epsilon between 0.3421 and 0.3422, replace-one; proven
     """
     given = _given(delta, epsilon, rounds)
-    most = _account(protocol, *given)
+    most: Guarantee = _ask("account", protocol, *given)
     asked = "delta" if delta is None else "epsilon"
     upper: float = getattr(most, asked)
-    least = max(float(_lower(protocol, *given)), 0.0)
+    least = max(float(_ask("lower", protocol, *given)), 0.0)
     lower, upper, sure = bracketed_ends(least, upper, most.uncertainty, f"{protocol!r}")
     rests_on = most.rests_on if sure else RestsOn.ESTIMATED
     condition = "; ".join(filter(None, (most.condition, "" if sure else CROSSED)))
@@ -116,7 +119,8 @@ def calibrate(protocol: Any, *, epsilon: float, delta: float, rounds: int = 1, o
     given = _given(delta, None, rounds)
     if not check(epsilon=epsilon)["epsilon"] > 0 or not 0 < given[0] < 1:  # type: ignore[operator]
         raise DomainError(f"epsilon must be above 0 and delta in (0, 1) for a budget, got {epsilon!r} and {delta!r}")
-    return _calibrate(protocol, float(epsilon), float(delta), rounds, over)
+    found: Calibrated = _ask("calibrate", protocol, float(epsilon), float(delta), rounds, over)
+    return found
 
 
 def run(protocol: Any, values: Any, rng: Any) -> Any:
@@ -140,12 +144,12 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
     >>> run(survey, np.arange(1000) % 3, np.random.default_rng(0)).round()
     array([342., 312., 346.])
     """
-    return _run(protocol, _unmasked(values), _generator(rng))
+    return _ask("run", protocol, _unmasked(values), _generator(rng))
 
 
 def view(protocol: Any, values: Any, rng: Any) -> Any:
     """One run of a protocol: what an observer sees behind the shuffler, or in the server's output."""
-    return _view(protocol, _unmasked(values), _generator(rng))
+    return _ask("view", protocol, _unmasked(values), _generator(rng))
 
 
 def _unmasked(values: Any) -> Any:
@@ -166,47 +170,16 @@ def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[flo
     return checked.get("delta"), checked.get("epsilon"), checked["rounds"]
 
 
-def _later(question: str, protocol: Any, *given: Any) -> Any:
-    """Ask again with every record known: one that was unpickled, say, may have come without its file of this folder."""
-    for module in ("shuffled", "checkin", "rounds", "participation", "flame", "cloak"):
-        import_module(f"{__package__}.{module}")
-    asked = globals()[question]
-    found = asked.dispatch(type(protocol))
-    if found is asked.dispatch(object):
-        raise DomainError(f"protocol must be one of {_KNOWN}, got {protocol!r}")
-    return found(protocol, *given)
+def answers(*records: type, **functions: Callable[..., Any]) -> None:
+    """Say what answers for records of these types: ``account``, ``lower``, ``calibrate``, ``run`` or ``view``."""
+    _ANSWERS.update(dict.fromkeys(records, functions))
 
 
-@singledispatch
-def _account(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    found: Guarantee = _later("_account", protocol, delta, epsilon, rounds)
-    return found
-
-
-@singledispatch
-def _lower(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    return float(_later("_lower", protocol, delta, epsilon, rounds))
-
-
-@singledispatch
-def _calibrate(protocol: Any, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
-    found: Calibrated = _later("_calibrate", protocol, epsilon, delta, rounds, over)
-    return found
-
-
-@singledispatch
-def _run(protocol: Any, values: Any, rng: Any) -> Any:
-    return _later("_run", protocol, values, rng)
-
-
-@singledispatch
-def _view(protocol: Any, values: Any, rng: Any) -> Any:
-    return _later("_view", protocol, values, rng)
-
-
-# What a file of this folder answers is marked ``@questions.answers_account(Record)`` and so on.
-answers_account = _account.register
-answers_lower = _lower.register
-answers_calibrate = _calibrate.register
-answers_run = _run.register
-answers_view = _view.register
+def _ask(question: str, protocol: Any, *given: Any) -> Any:
+    if type(protocol) not in _ANSWERS:  # one that was unpickled, say, may have come without its file of this folder
+        for module in ("shuffled", "checkin", "rounds", "participation", "flame", "cloak"):
+            import_module(f"{__package__}.{module}")
+    for kind in type(protocol).__mro__:
+        if question in _ANSWERS.get(kind, {}):
+            return _ANSWERS[kind][question](protocol, *given)
+    raise DomainError(f"protocol must be one of {_KNOWN}, got {protocol!r}")

@@ -90,6 +90,19 @@ class Guarantee(ApproxDP):
         return table(rows, "Differential privacy")
 
 
+def guarantee(
+    found: float,
+    rests_on: RestsOn,
+    epsilon: float | None,
+    delta: float | None,
+    adjacency: Adjacency = Adjacency.REPLACE_ONE,
+    condition: str = "",
+) -> Guarantee:
+    """The guarantee from the number that was asked for: delta where epsilon is given, else epsilon."""
+    least, most = (float(found), delta) if delta is not None else (float(epsilon or 0.0), min(float(found), 1.0))
+    return Guarantee(least, most, adjacency, rests_on, getattr(found, "uncertainty", 0.0), condition)
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Two numbers with the truth in between: what some data sets are known to lose, and what none can exceed.

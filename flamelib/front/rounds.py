@@ -10,8 +10,8 @@ from flamelib.core.profiles import TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
-from flamelib.front.results import Guarantee
-from flamelib.front.shuffled import Shuffled, guarantee
+from flamelib.front.results import Guarantee, guarantee
+from flamelib.front.shuffled import Shuffled
 
 # Each kind of round has a curve of its own, whose values take up to a second; a history of years has fewer kinds.
 MOST_KINDS = 64
@@ -61,7 +61,6 @@ def _history(protocol: Rounds, times: int) -> list[tuple[Any, int, float, int]]:
     return found
 
 
-@questions.answers_account(Rounds)
 def _account(protocol: Rounds, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     if len(protocol.parts) == 1:
         part, times = protocol.parts[0]
@@ -73,7 +72,6 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     return guarantee(found, rests_on(*(one for one, *_ in history)), epsilon, delta)
 
 
-@questions.answers_lower(Rounds)
 def _lower(protocol: Rounds, delta: float | None, epsilon: float | None, rounds: int) -> float:
     alone = max(
         questions.bounds(part, delta=delta, epsilon=epsilon, rounds=times * rounds).lower
@@ -81,3 +79,6 @@ def _lower(protocol: Rounds, delta: float | None, epsilon: float | None, rounds:
     )
     history = [part for part in _history(protocol, rounds) if not isinstance(part[0], TableProfile)]
     return max(alone, shuffled_history_lower(history, epsilon, delta))
+
+
+questions.answers(Rounds, account=_account, lower=_lower)

@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.accounting.shuffling.accountant import Randomizer, compose, largest_budget, least_noise, lower_bound
 from flamelib.core.arrays import Reals, one_per_user
-from flamelib.core.guarantees import Adjacency, Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 from flamelib.front import questions
-from flamelib.front.results import Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
 
@@ -52,26 +51,14 @@ class Shuffled:
         object.__setattr__(self, "n_users", check(n_users=self.n_users)["n_users"])
 
 
-def guarantee(found: Certified, rests_on: RestsOn, epsilon: float | None, delta: float | None) -> Guarantee:
-    """A replace-one guarantee from the number that was asked for."""
-    if delta is None:
-        return Guarantee(
-            float(epsilon or 0.0), min(float(found), 1.0), Adjacency.REPLACE_ONE, rests_on, found.uncertainty
-        )
-    return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, rests_on, found.uncertainty)
-
-
-@questions.answers_account(Shuffled)
 def _account(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     return guarantee(*compose(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta), epsilon, delta)
 
 
-@questions.answers_lower(Shuffled)
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:
     return lower_bound(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta)
 
 
-@questions.answers_calibrate(Shuffled)
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     randomizer = protocol.randomizer
     sought = over or ("noise_std" if isinstance(randomizer, GaussianProfile) else "epsilon0")
@@ -79,11 +66,8 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
         raise DomainError("rounds must be 1 for Gaussian noise, of which no account of more is known here")
     if sought == "n_users":
         return fewest_users(lambda n_users: replace(protocol, n_users=n_users), epsilon, delta, rounds)
-    if (
-        isinstance(randomizer, TableProfile)
-        or sought not in ("epsilon0", "noise_std")
-        or not hasattr(randomizer, sought)
-    ):
+    found = sought in ("epsilon0", "noise_std") and hasattr(randomizer, sought)
+    if not found or isinstance(randomizer, TableProfile):
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
 
     at = functools.partial(with_budget, randomizer, sought)
@@ -142,7 +126,6 @@ def messages(randomizer: Any, values: ArrayLike, rng: np.random.Generator) -> ND
     return drawn
 
 
-@questions.answers_view(Shuffled)
 def _view(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     for_users, for_shuffler = rng.spawn(2)
     sent = messages(protocol.randomizer, values, for_users)
@@ -150,7 +133,6 @@ def _view(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> ND
     return shuffle(sent, for_shuffler)
 
 
-@questions.answers_run(Shuffled)
 def _run(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
     return estimated(protocol.randomizer, _view(protocol, values, rng))
 
@@ -168,3 +150,6 @@ def estimated(randomizer: Any, received: NDArray[Any]) -> Reals | float:
     if isinstance(randomizer, TableProfile):
         return np.bincount(received, minlength=len(randomizer.table[0])).astype(float)
     return float(received.sum())
+
+
+questions.answers(Shuffled, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)
