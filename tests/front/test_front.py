@@ -197,14 +197,14 @@ def test_what_is_calibrated_is_certified_to_the_last_digit(randomizer: Any, epsi
 def test_ends_that_cross_are_an_error_here_and_a_wide_bracket_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = Shuffled(KaryResponse(1.0, 3), 100)
     most = account(protocol, delta=1e-3)
-    monkeypatch.setattr(questions, "_lower", lambda *_: most.epsilon * (1 + 1e-9))
+    monkeypatch.setitem(questions._ANSWERS[Shuffled], "lower", lambda *_: most.epsilon * (1 + 1e-9))
     with pytest.raises(CrossedEnds, match="one of them is wrong; please report it"):
         bounds(protocol, delta=1e-3)  # warnings are errors in tests
     with pytest.warns(CrossedEnds):
         found = bounds(protocol, delta=1e-3)
     assert (found.lower, found.upper) == (most.epsilon - most.uncertainty, most.epsilon * (1 + 1e-9) + most.uncertainty)
     assert (found.rests_on, found.assumes) == ("estimated", "one of both ends is nearly right: as certified they cross")
-    monkeypatch.setattr(questions, "_lower", lambda *_: math.nextafter(most.epsilon, 1))
+    monkeypatch.setitem(questions._ANSWERS[Shuffled], "lower", lambda *_: math.nextafter(most.epsilon, 1))
     found = bounds(protocol, delta=1e-3)
     assert (found.lower, found.upper) == (most.epsilon, math.nextafter(most.epsilon, 1))
     assert found.rests_on == "proven"
