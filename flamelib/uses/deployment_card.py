@@ -227,9 +227,10 @@ def _questions(told: Mapping[str, Any]) -> dict[str, str]:
 def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float | None, float, str, str]:
     """Lower end, upper end, what they rest on, and by which account."""
     rounds, delta, n_users = numbers["rounds"], numbers.get("delta", 0.0), numbers.get("n_users", 2)
-    if mechanism in RELEASED and (rounds > 1 if mechanism == "stated" else not 0 < delta < 1):
-        wanted = "rounds must be 1 for a final budget" if mechanism == "stated" else "delta must be a number in (0, 1)"
-        raise DomainError(f"{wanted}, got {rounds if mechanism == 'stated' else delta!r}")
+    if mechanism == "stated" and rounds > 1:
+        raise DomainError(f"rounds must be 1 for a final budget, got {rounds!r}")
+    if mechanism in ("gaussian", "zcdp") and not 0 < delta < 1:
+        raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
     if mechanism == "stated":
         because = "the budget as stated; without the noise and the number of contributions nothing can be recomputed"
         return None, numbers["epsilon"], "stated", because
