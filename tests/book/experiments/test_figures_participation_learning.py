@@ -56,7 +56,7 @@ def test_a_notebook_is_due_where_kept_numbers_that_it_reads_change_and_no_other(
         name: [one for one in inputs.digests(run.template, ROOT) if one.startswith("data/results/participation")]
         for name, run in schedule.plan(ROOT, "quick").runs.items()
     }
-    files = [f"data/results/participation_learning/participation-{size}.csv" for size in ("large", "small")]
+    files = [f"data/results/participation_learning/participation-{size}.csv" for size in ("large", "own", "small")]
     assert {name: found for name, found in read.items() if found} == {"participation_learning": files}
 
 
