@@ -1,7 +1,6 @@
 """Conditions that join a notebook's parameters: what is understood, what is refused, and what would do instead."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -108,17 +107,3 @@ def _refusal(path, given):
     except DomainError as refusal:
         return str(refusal)
     return ""
-
-
-def test_values_outside_a_listed_domain_are_refused_with_it(tmp_path):
-    conditions = "3 <= n_users < 50  # n_users = 3\nlabel in ['a', 'b']\nmax(sizes) < 9 and len(sizes) <= 4"
-    path = notebook(tmp_path, conditions)
-    listed = {name: one.domain for name, one in declared(path).items()}
-    assert listed["n_users"] == "a whole number in [3, 50)"
-    assert listed["label"] == "one of a, b"
-    assert listed["sizes"] == "a list of at most 4, each a whole number in [-2^53, 9)"
-    for name, value in (("n_users", 2), ("n_users", 50), ("n_users", 3.5), ("label", "c")):
-        with pytest.raises(DomainError, match=rf"^{name} must be {re.escape(listed[name])}, got "):
-            values(path, {name: value})
-    both = "the largest entry of sizes must be below 9 and the number of entries of sizes must be at most 4"
-    assert notebook_module.rules(path) == [both]

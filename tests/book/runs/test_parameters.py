@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamebook.runs.notebook import Declared, declared, digest, locate, values
-from flamelib.answers import assignments
+from flamebook.runs.notebook import Declared, declared, locate, values
 from flamelib.core.vocabulary import DomainError
 
 CELL = """\
@@ -94,25 +93,6 @@ class TestValues:
             values(notebook(tmp_path), {name: value})
         assert name in str(refusal.value)
         assert domain in str(refusal.value)
-
-
-class TestAssignments:
-    @pytest.mark.parametrize("words", [["n_users"], ["=5"], [""], ["n_users=1", "n_users=1"]])
-    def test_refusals(self, words: list[str]) -> None:
-        with pytest.raises(DomainError):
-            assignments(words)
-
-    def test_a_bare_name_is_told_its_domain(self) -> None:
-        with pytest.raises(DomainError, match=r"n_users.*\[2, 2\^53\]"):
-            assignments(["n_users"])
-
-
-def test_a_digest_names_the_values_not_their_order(tmp_path: Path) -> None:
-    path = notebook(tmp_path)
-    one = digest(path, {"n_users": 10, "epsilon0": 1.0})
-    assert one == digest(path, {"epsilon0": 1.0, "n_users": 10})
-    assert one != digest(path, {"epsilon0": 1.0, "n_users": 11})
-    assert one != digest(notebook(tmp_path, name="other"), {"n_users": 10, "epsilon0": 1.0})
 
 
 class TestLocate:

@@ -1,14 +1,18 @@
 """A book of three small notebooks over four modules, and its build as a process of its own, to try the machinery on."""
 
+import contextlib
 import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 from flamebook.places import ROOT
 from flamebook.site.book import build
@@ -89,6 +93,22 @@ def start(
         start_new_session=True,
         preexec_fn=before,
     )
+
+
+def at_work(root: Path) -> list[psutil.Process]:
+    """The processes that work somewhere under a folder, but this one."""
+    found = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if one.pid != os.getpid() and one.status() != psutil.STATUS_ZOMBIE and str(root) in one.cwd():
+                found.append(one)
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Until then; a build that hangs is ended by the limit of a test."""
+    while not reached():
+        time.sleep(0.1)
 
 
 def pages(root: Path) -> dict[str, bytes]:
