@@ -4,7 +4,6 @@ import copy
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,25 +56,6 @@ def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> Non
 def test_no_verdict_and_no_value_changes_unseen(judged: list[Judged]) -> None:
     """Where a change is meant: ``flamelib record ledger``, and the change is seen row by row."""
     assert moved(judged) == []
-
-
-def test_a_change_is_seen(judged: list[Judged]) -> None:
-    assert moved(judged[1:]) == [f"{judged[0].claim.id}: {judged[0].verdict} -> gone"]
-    valued = [at for at, row in enumerate(judged) if row.value is not None]
-    for at in valued[:: len(valued) // 50]:
-        row = judged[at]
-        for changed in (replace(row, value=_moved(row.value)), replace(row, verdict="deviates?")):
-            [line] = moved([*judged[:at], changed, *judged[at + 1 :]])
-            assert line.startswith(f"{row.claim.id} {'verdict' if changed.verdict != row.verdict else 'value'}: ")
-
-
-def _moved(value: Any) -> Any:
-    """The value and a hundred-thousandth more, in its last number; a property turned round."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, list):
-        return [*value[:-1], _moved(value[-1])]
-    return 0.0 if math.isinf(value) else value * (1 + 1e-5) + 1e-9
 
 
 def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
@@ -165,18 +145,12 @@ def test_a_property_that_fails_is_refuted() -> None:
     ("changes", "field"),
     [
         ({"kind": "theory"}, "kind"),
-        ({"verdict": "true"}, "verdict"),
-        ({"said_by": "us"}, "said_by"),
-        ({"relation": "about"}, "relation"),
         ({"claim": ""}, "claim"),
         ({"colour": "red"}, "colour"),
         ({"function": "flamebook.claims.blanket:slope"}, "compute"),
         ({"compute": None}, "compute"),
-        ({"compute": "blanket:nothing"}, "compute"),
         ({"compute": None, "function": "os:system"}, "function"),
-        ({"compute": None, "function": "flamebook.claims.blanket:nothing"}, "function"),
         ({"compute": None, "function": "flamebook.claims.blanket:count_bias"}, "inputs"),
-        ({"inputs": {"randomizer": "laplace"}}, "inputs"),
         ({"inputs": {"randomizer": "laplace", "epsilon0": -1}}, "epsilon0"),
         ({"paper": None}, "paper"),
         ({"reference": 1}, "reference"),

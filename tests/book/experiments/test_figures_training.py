@@ -2,21 +2,16 @@
 
 import warnings
 
-import pytest
 from opacus.accountants import create_accountant
 
-from flamebook.experiments.training import Training, train_with_opacus
+from flamebook.experiments.training import train_with_opacus
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.learning.records import load_records
 
 
-def trained(noise_std: float) -> Training:
-    return train_with_opacus(load_records("digits", n_tested=100), 500, noise_std, 0.1, 1.0, 12, 1.0, seed=3)
-
-
-@pytest.mark.parametrize("noise_std", [0.8, 2.0])
-def test_it_learns_and_its_accounts_are_in_order(noise_std: float) -> None:
-    found = trained(noise_std)
+def test_it_learns_and_its_accounts_are_in_order() -> None:
+    noise_std = 0.8
+    found = train_with_opacus(load_records("digits", n_tested=100), 500, noise_std, 0.1, 1.0, 12, 1.0, seed=3)
     assert found.accuracy > 0.3
     assert found.resumed
     [(noise, rate, steps)] = found.engine.accountant.history

@@ -195,9 +195,6 @@ def test_small_seeds_are_tried_out() -> None:
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
 
 
-# --- bad input --------------------------------------------------------------------------------------
-
-
 # --- the page's verdicts ----------------------------------------------------------------------------
 
 

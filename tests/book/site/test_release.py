@@ -1,12 +1,10 @@
 """The book in one file: all of it, and the same bytes for the same book."""
 
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from flamebook.site.book import release
-from flamelib.core.vocabulary import DomainError
 
 
 @pytest.fixture
@@ -18,19 +16,7 @@ def book(tmp_path: Path) -> Path:
     return html
 
 
-def test_everything_is_in_it_under_one_folder(book: Path, tmp_path: Path) -> None:
-    made = release.pack(book, tmp_path / "new" / "place")
-    with zipfile.ZipFile(made) as packed:
-        assert packed.testzip() is None
-        top = made.stem
-        assert packed.namelist() == [f"{top}/{name}" for name in ("book/a.html", "fingerprint.txt", "index.html")]
-        assert packed.read(f"{top}/index.html") == b"home"
-    assert [path.name for path in made.parent.iterdir()] == [made.name]
-
-
 def test_what_is_no_book_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DomainError, match="html"):
-        release.pack(tmp_path, tmp_path)
     monkeypatch.chdir(tmp_path)
     assert release.main([]) == 2
 
