@@ -13,11 +13,6 @@ from flamelib.accounting.coordinates.vector_bounds import account, topk_truncate
 PLACE = RESULTS / "cloak_learning"
 
 
-def test_taking_part_twice_costs_more_than_once_and_less_than_twice_as_much():
-    once, twice = (topk_truncated(times * 157, 333, 0.5, 1e-6) for times in (1, 2))
-    assert once < twice < 2 * once
-
-
 def test_the_recorded_run_is_the_notebooks_at_full_size():
     receipt = json.loads((PLACE / "receipt.json").read_text())
     given = receipt["parameters"]

@@ -236,13 +236,11 @@ def test_a_run_that_asks_for_too_much_memory_fails(root: Path) -> None:
 REFUSED: list[tuple[Any, int, str]] = [
     ({"notebook": "nothing", "parameters": {}}, 400, "notebook must be one of tiny"),
     ({"notebook": "../notebooks/tiny", "parameters": {}}, 400, "notebook must be one of tiny"),
-    ({"notebook": "notebooks/tiny.ipynb", "parameters": {}}, 400, "notebook must be one of tiny"),
     ({"notebook": "tiny", "parameters": {"bogus": 1}}, 400, "bogus"),
     ({"notebook": "tiny", "parameters": {"n_users": "1"}}, 400, "n_users must be a whole number in"),
     ({"notebook": "tiny", "parameters": {"n_users": {"a": 1}}}, 400, "n_users must be"),
     ({"notebook": "tiny", "parameters": {"label": ["a"]}}, 400, "label must be a text"),
     (b'{"notebook": "tiny", "parameters": {"epsilon0": NaN}}', 400, "epsilon0 must be a number in"),
-    (b'{"notebook": "tiny", "parameters": {"n_users": 1e999}}', 400, "n_users must be"),
     (b'{"notebook": "tiny", "parameters": {"n_users": ' + b"9" * 5000 + b"}}", 400, "a request names"),
     (b"[" * 50_000, 400, "a request names"),
     ({"notebook": "tiny", "parameters": {}, "sweep": True}, 400, "some parameter must have several values"),

@@ -8,7 +8,7 @@ from flamebook.places import ROOT
 from flamebook.runs.notebook import declared
 from flamebook.site.sliders import figures
 from flamebook.site.sliders.figures import FIGURES, Figure
-from flamebook.site.sliders.grids import certified, grids
+from flamebook.site.sliders.grids import certified
 
 each = pytest.mark.parametrize("figure", FIGURES, ids=attrgetter("name"))
 
@@ -18,16 +18,6 @@ def test_the_notebook_takes_the_values_by_their_names(figure: Figure) -> None:
     parameters = declared(ROOT / f"{figure.notebook}.ipynb")
     assert figure.words.keys() <= parameters.keys()
     assert {*figure.words.values()} <= figure.start().keys()
-
-
-@each
-def test_what_is_recorded_is_drawn_at_the_points_of_its_grid(figure: Figure) -> None:
-    found = figure.curves_at(figure.start())
-    for curve in figure.curves:
-        if curve.row.recorded:
-            axis = grids()[curve.row.recorded]["axes"][figure.x.name]
-            assert set(found[curve.key]["x"]) <= set(axis)
-            assert figure.x.ends[0] <= min(found[curve.key]["x"])
 
 
 def test_digits_never_flatter_and_the_point_of_a_grid_is_named_where_it_is_another() -> None:
