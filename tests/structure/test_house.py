@@ -147,11 +147,3 @@ def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> Non
     assert set(listed) - made == there
     templates = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert templates <= set(listed), "a notebook that no reader finds"
-
-
-@pytest.mark.parametrize("profile", ["quick", "paper"])
-def test_parameter_sets_belong_to_the_notebooks(profile: str) -> None:
-    from flamebook.runs import schedule
-
-    plan = schedule.plan(ROOT, profile)
-    assert set(plan.runs) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}

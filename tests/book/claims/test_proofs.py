@@ -14,6 +14,8 @@ RESTS = record_ledger.rests()
 CLAIMS = {claim.id: claim for claim in ledger.load()}
 # Made by hand, from the inputs of the rows: exactly k coordinates with a sound account.
 EXACTLY = ["flame:claim-0.24/double-subset", "flame:claim-2.348/double-subset", "flame:account/double-exact"]
+
+
 def test_what_falls_with_exactly_k_coordinates_is_the_list_made_by_hand() -> None:
     down, rows = proofs.fallen("flame-exactly", RESTS)
     assert down == ["flame-exactly"]
