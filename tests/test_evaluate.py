@@ -77,18 +77,9 @@ class TestForm:
         assert reply["source"] == f"{DOCUMENTS['blanket']}: a sum"
         assert "\n" not in reply["source"]
 
-    def test_epsilon_given_or_delta_given(self) -> None:
-        common = {"randomizer": "any", "epsilon0": 1, "n_users": 10}
-        assert answers.answer("blanket:try-sum", common | {"epsilon": 0.1})["value"] == 111
-        assert answers.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
-
     def test_gaussian_answers_with_its_own_parameter(self) -> None:
         reply = answers.answer("blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0})
         assert reply["value"] == "inf"
-
-    def test_direction_may_depend_on_the_inputs(self) -> None:
-        assert answers.answer("shuffle:try-own", {"epsilon0": 2})["gives"] == "upper"
-        assert answers.answer("shuffle:try-own", {"epsilon0": 1})["gives"] == "value"
 
     @pytest.mark.parametrize(
         ("n_users", "value"),
@@ -105,14 +96,6 @@ class TestForm:
     def test_uncertainty_only_where_the_answer_has_one(self) -> None:
         assert answers.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
         assert "uncertainty" not in answers.answer("blanket:try-values", {"n_users": 10})
-
-    def test_a_value_rests_on_nothing(self) -> None:
-        keys = ["id", "value", "gives", "adjacency", "inputs", "source"]
-        assert list(answers.answer("blanket:try-values", {"n_users": 10})) == keys
-        assert list(answers.answer("shuffle:try-own", {"epsilon0": 1})) == keys
-
-    def test_an_optional_parameter_may_be_given(self) -> None:
-        assert answers.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8
 
     def test_every_digit_of_a_float_is_kept(self) -> None:
         line = answers.dumps(answers.answer("shuffle:try-own", {"epsilon0": 0.1 + 0.2}))
@@ -131,18 +114,12 @@ ANYTHING = st.one_of(
 KARY = {"randomizer": "kary", "epsilon0": 1, "n_buckets": 2, "n_users": 10, "delta": 1e-6}
 REFUSALS = [
     ("blanket:try-summ", {}, ["id", "blanket:try-sum", "--list"]),
-    ("nonsense", {}, ["id", "blanket:", "clones:"]),
     ("", {}, ["id"]),
-    ("blanket:try-sum", {**KARY, "bogus": 1}, ["bogus", "n_buckets"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_users"}, ["n_users", "[2, 2^53]"]),
-    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "epsilon0"}, ["epsilon0", "(0, 700]"]),
-    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_buckets"}, ["n_buckets", "[2, 2^53]"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "randomizer"}, ["randomizer", "kary, gaussian, any"]),
-    ("blanket:try-sum", {**KARY, "randomizer": "laplace"}, ["randomizer", "kary, gaussian, any"]),
     ("blanket:try-sum", {**KARY, "randomizer": ["kary"]}, ["randomizer", "kary, gaussian, any"]),
     ("blanket:try-sum", {**KARY, "randomizer": "any"}, ["n_buckets", "randomizer=any"]),
     ("blanket:try-sum", {**KARY, "noise_std": 1}, ["noise_std", "randomizer=kary"]),
-    ("blanket:try-sum", {**KARY, "epsilon": 1}, ["epsilon", "delta", "[0, 1]"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "delta"}, ["epsilon", "delta", "[0, 1]"]),
 ]
 
@@ -172,10 +149,8 @@ class TestBatch:
         ("line", "key", "word"),
         [
             ("{", None, "JSON"), ("[]", None, "JSON"), ("[" * 100_000, None, "JSON"), ("1" * 5000, None, "JSON"),
-            ("{}", None, "id"), ('{"id": 3}', 3, "id"),
+            ('{"id": 3}', 3, "id"),
             ('{"id": "shuffle:try-own", "inputs": []}', "shuffle:try-own", "inputs"),
-            ('{"id": "shuffle:try-own", "input": {}}', "shuffle:try-own", "input"),
-            ('{"id": "shuffle:try-own"}', "shuffle:try-own", "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1, "epsilon0": 2}}', None, "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": NaN}}', "shuffle:try-own", "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1e999}}', "shuffle:try-own", "epsilon0"),

@@ -247,15 +247,11 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
     [
         (lambda: account(SURVEY), "exactly one of epsilon and delta"),
         (lambda: account(SURVEY, delta=2), "delta must be"),
-        (lambda: account(SURVEY, delta=math.nan), "delta must be"),
-        (lambda: account(SURVEY, delta=0.1, rounds=0), "rounds must be"),
         (lambda: account("topk", delta=0.1), "protocol must be one of Shuffled"),
         (lambda: bounds(None, delta=0.1), "protocol must be"),
         (lambda: calibrate(SURVEY, epsilon=0, delta=0.1), "epsilon must be above 0"),
         (lambda: calibrate(SURVEY, epsilon=1, delta=1e-6, over="noise_std"), "over must be"),
         (lambda: Shuffled(2.0, 10), "randomizer must be"),
-        (lambda: Shuffled(KaryResponse(1.0, 2), 1), "n_users must be"),
-        (lambda: Checkin(SURVEY, rate=1.5), "checkin_rate must be"),
         (lambda: Checkin(TRAINING, rate=0.5), "protocol must be Shuffled or Summed"),
         (lambda: account(FlameSimple(50, 4, 1.0, KaryResponse(1.0, 2)), delta=0.1), "randomizer must be"),
         (lambda: TableRandomizer([[0.5, 0.6], [0.5, 0.5]]), "table must have rows that sum to 1"),
@@ -263,13 +259,11 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
         (lambda: run(Shuffled(AnyRandomizer(1.0), 3), [0, 1, 0], np.random.default_rng(0)), "randomizer must be one"),
         (lambda: run(SURVEY, [0, 1], np.random.default_rng(0)), "values must have shape"),
         (lambda: run(SURVEY, np.ma.array([0, 1], mask=[0, 1]), 0), "values must be numbers, got masked entries"),
-        (lambda: run(Checkin(SURVEY, 0.5), [np.ma.masked, 1], 0), "values must be numbers, got masked entries"),
         (lambda: Cloak.plan(n_users=10, epsilon=1, delta=1e-6, error=1e-9), "error must be"),
         (lambda: Rounds([]), "parts must be 1 to 64 pairs"),
         (lambda: Rounds([SURVEY]), "parts must be pairs"),
         (lambda: Rounds([(SURVEY, 0)]), "rounds must be"),
         (lambda: Rounds([(TRAINING, 3)]), "parts must hold Shuffled"),
-        (lambda: Rounds([(Checkin(Summed(50, 1.0), 0.3), 3)]), "parts must hold Shuffled"),
         (lambda: run(Rounds([(SURVEY, 2)]), [0], np.random.default_rng(0)), "protocol must be one of"),
         (lambda: evaluate("flame:none"), "id must be"),
     ],
@@ -288,8 +282,6 @@ def test_names_are_few_resolve_and_have_examples() -> None:
     for name in flamelib.__all__:
         found = getattr(flamelib, name)
         assert found.__doc__, name
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = flamelib.nothing
     stub = ast.parse((ROOT / "flamelib" / "__init__.pyi").read_text(encoding="utf-8"))
     imported = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     given = [ast.unparse(node.targets[0]) for node in stub.body if isinstance(node, ast.Assign)]
