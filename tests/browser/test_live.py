@@ -169,14 +169,3 @@ def test_the_open_form_can_be_used_by_everybody(page: Page, origins: dict[str, s
         assert page.evaluate(ASK, ["#own", True]) == []
     switch_theme(page, "light")
     assert page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
-
-
-def test_a_form_adds_little_to_a_page(book: Path) -> None:
-    pages = [path.read_text() for path in sorted((book / "notebooks").glob("*.html"))]
-    sizes = [
-        page.index('</details>\n<script src="../_static/run_times') - page.index('<details class="fl-own"')
-        for page in pages
-        if 'id="own"' in page
-    ]
-    assert len(sizes) == len(list((ROOT / "notebooks").glob("*.ipynb")))
-    assert max(sizes) < 16_000  # bytes, as a small picture has

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import DESKTOP, PHONE, resize, settle
+from .conftest import PHONE, resize, settle
 from .test_pages import PAGES, TEXTS
 
 pytestmark = pytest.mark.browser
 
-LONGEST = max(PAGES, key=lambda path: ("/api/" not in path) * TEXTS.get(path, "").count('class="math'))
 TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
 
 
@@ -59,28 +58,6 @@ def test_pages_are_light(book: Path) -> None:
     assert heavy == {}
 
 
-UNSET = """addEventListener("load", () => window.unset = [...document.querySelectorAll(".math")]
-  .filter((e) => !e.querySelector("mjx-container")).map((e) => e.getBoundingClientRect().top))"""
-
-
-def test_formulas_in_sight_are_set_before_all_others(page: Page, origins: dict[str, str]) -> None:
-    """When a long page is loaded nothing in sight or above is left, so that nothing moves when the rest comes."""
-    page.add_init_script(UNSET)
-    address = f"{origins['http']}/{LONGEST}"
-    heads = re.findall('<section id="([^"]+)', TEXTS[LONGEST])
-    for place in ("", "#" + heads[len(heads) // 2]):
-        page.goto("about:blank")
-        page.goto(address + place)
-        left = page.evaluate("() => unset")
-        assert left, "the rest of the page waits"
-        assert min(left) >= DESKTOP["height"], place
-        before = page.evaluate("() => scrollY")
-        settle(page)
-        assert page.query_selector(".math:not(:has(mjx-container))") is None
-        assert page.evaluate("() => scrollY") == before
-    assert before > DESKTOP["height"]
-
-
 def test_figures_are_fetched_when_they_come_into_sight_or_are_printed(page: Page, origins: dict[str, str]) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -97,16 +74,6 @@ def test_figures_are_fetched_when_they_come_into_sight_or_are_printed(page: Page
     page.wait_for_function(
         "() => [...document.querySelectorAll('.fl-fig .only-light img')].every((e) => e.complete && e.naturalWidth)"
     )
-
-
-def test_controls_say_what_they_show(page: Page, origins: dict[str, str]) -> None:
-    page.goto(f"{origins['http']}/notebooks/flame_accounting.html")
-    settle(page)
-    names = page.eval_on_selector_all(
-        "details.hide > summary", "all => all.map(e => e.textContent.replace(/\\s+/g, ' ').trim())"
-    )
-    assert len(set(names)) == len(names) > 3
-    assert page.locator("details.hide > summary[aria-label]").count() == 0
 
 
 def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:
