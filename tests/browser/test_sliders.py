@@ -128,22 +128,6 @@ def test_a_row_that_is_looked_up_says_at_which_point(live: Page) -> None:
 
 
 @needs_runtime
-def test_controls_stand_in_named_groups_and_follow_each_other_by_keyboard(live: Page) -> None:
-    legends = live.eval_on_selector_all(".fl-sliders fieldset > legend", "found => found.map(one => one.textContent)")
-    assert len(legends) == 4
-    assert live.locator(".fl-sliders input:not([type=checkbox])").count() == 2 * (len(TYPED) + len(START))
-    live.focus("#fl-n_users")
-    passed = []
-    for _ in range(4):
-        live.keyboard.press("Tab")
-        passed.append(live.evaluate("() => document.activeElement.id"))
-    assert passed == ["fl-n_users-slider", "fl-epsilon0", "fl-epsilon0-slider", "fl-delta"]
-    parts = live.eval_on_selector_all("#fl-rows tbody", "found => found.map(one => one.rows.length - 1)")
-    assert len(parts) == 5
-    assert sum(parts) == len(_shown(live))
-
-
-@needs_runtime
 def test_digits_that_are_left_out_never_flatter(live: Page) -> None:
     _type(live, POINTS[3])
     read = (

@@ -1,11 +1,10 @@
-"""Speed of cloak aggregation, beside the sum of the values themselves and the bare generator."""
+"""Speed of cloak aggregation, beside the bare generator."""
 
 import numpy as np
 import pytest
 
-from flamelib.mechanisms.integers.noise import PolyaShare
 from flamelib.mechanisms.integers.randomness import Release, Simulation
-from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, run, run_vector, scaled, shuffler, total
+from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, run, run_vector, shuffler, total
 
 MODULUS = 2**40 - 87
 MANY = 10**6
@@ -58,23 +57,9 @@ def test_a_vector_of_each_of_a_thousand_users(benchmark):
     assert np.array_equal(found, rows.sum(axis=0))
 
 
-def test_noise_shares_of_a_million_users(benchmark):
-    benchmark.pedantic(lambda: PolyaShare(MANY, 1 - 1e-7).sample(MANY, SOURCES["release"]), rounds=5)
-
-
 # --- what to compare with ---------------------------------------------------------------------------
-
-
-def test_the_plain_sum_of_a_million_scaled_values(benchmark):
-    whole = scaled(protocol(), VALUES, SOURCES["simulation"])
-    benchmark.pedantic(whole.sum, rounds=20)
 
 
 def test_the_bare_generator_of_seven_million_residues(benchmark):
     rng = SOURCES["simulation"].rng
     benchmark.pedantic(lambda: rng.integers(0, MODULUS, size=7 * MANY), rounds=5)
-
-
-def test_the_plain_shuffle_of_eight_million_messages(benchmark):
-    messages = np.arange(8 * MANY)
-    benchmark.pedantic(lambda: SOURCES["simulation"].rng.shuffle(messages), rounds=3)

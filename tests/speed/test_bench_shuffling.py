@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from flamelib.accounting.shuffling.brackets import estimate
-from flamelib.accounting.shuffling.numerical import _blanket_law, all_equal, blanket_divergence, exact_binary
+from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence, exact_binary
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 PROFILES = {
@@ -39,25 +38,6 @@ def test_exact_binary_epsilon(benchmark, users):
     benchmark.pedantic(lambda: exact_binary(1.0, USERS[users], delta=DELTA), rounds=7)
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_one_estimate(benchmark, name):
-    """One evaluation without a certificate, the step of a search."""
-    n_users = 10**9
-    epsilon = float(blanket_divergence(PROFILES[name], n_users, delta=DELTA))
-    log_delta = estimate(_blanket_law(PROFILES[name]), n_users)
-    assert benchmark(log_delta, epsilon) == pytest.approx(math.log(DELTA), abs=0.01)
-
-
-def plain_all_equal(epsilon0, n_users, epsilon):
-    """Binary response, all others equal: two binomial tails at the best threshold near the tilted mean."""
-    p, e = math.exp(epsilon0), math.exp(epsilon)
-    q, ratio = 1 / (1 + p), (e * p - 1) / (p - e)
-    center = round((n_users - 1) * q * ratio / (1 - q + q * ratio))
-    j = np.arange(center - 3, center + 4)
-    tails = binom.sf(j - 2, n_users - 1, q), binom.sf(j - 1, n_users - 1, q)
-    return float(np.max((1 - q - e * q) * tails[0] + (q - e * (1 - q)) * tails[1]))
-
-
 def plain_blanket(epsilon0, n_users, epsilon):
     """Binary response under the blanket: given the number of blanket users, binomial tails; 12 deviations of it."""
     p, e = math.exp(epsilon0), math.exp(epsilon)
@@ -80,14 +60,3 @@ def test_plain_sum_for_the_blanket(benchmark, users):
 
     found = benchmark.pedantic(search, rounds=1)
     assert found == pytest.approx(blanket_divergence(PROFILES["2 buckets"], n_users, delta=DELTA), rel=1e-6)
-
-
-@pytest.mark.parametrize("users", USERS)
-def test_plain_tails_for_all_others_equal(benchmark, users):
-    """The same question as exact binary response for one data set, by two binomial tails in a root search."""
-    n_users = USERS[users]
-
-    def search():
-        return brentq(lambda e: plain_all_equal(1.0, n_users, e) - DELTA, 1e-9, 0.9, xtol=1e-12)
-
-    assert benchmark(search) <= exact_binary(1.0, n_users, delta=DELTA) * (1 + 1e-6)

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from structure.test_layout import outside
 
 from flamebook.places import ROOT
-from flamelib.core.statements import homes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILD = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
@@ -85,20 +83,3 @@ def test_a_certified_answer_loads_no_large_part_of_scipy() -> None:
     assert "scipy.special" in found
     slow = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.linalg", "scipy.sparse", "scipy.signal"}
     assert not found & (slow | {"torch", "sklearn", "pooch", "nacl", "typer", "papermill", "matplotlib", "nbformat"})
-
-
-def test_closed_forms_load_the_standard_library_alone() -> None:
-    """Modules of statements that reach nothing else: these can be asked in a browser."""
-    closed = [name for name in sorted(set(homes().values())) if not outside(name)]
-    assert {
-        "flamelib.accounting.shuffling.closed_form",
-        "flamelib.accounting.composition.closed_form",
-        "flamelib.accounting.composition.renyi",
-        "flamelib.accounting.sampling.public_participation",
-        "flamelib.accounting.checkin.closed_form",
-        "flamelib.accounting.coordinates.paper_bounds",
-        "flamelib.accounting.splitting.theorem_parameters",
-        "flamelib.mechanisms.integers.decoding",
-    } <= set(closed)
-    found = loaded("\n".join(f"import {name}" for name in closed))
-    assert {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) == {"flamelib"}

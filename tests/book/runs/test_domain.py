@@ -30,22 +30,17 @@ def notebook(folder: Path, conditions: str) -> Path:
     [
         ("modulus > n_users * 100  # modulus = n_users * 100 + 1", {"modulus": 601},
          "modulus must be above n_users * 100 = 2000, got 601; the nearest admissible value is modulus=2001"),
-        ("n_users <= 50  # n_users = 50", {"n_users": 70}, "n_users must be a whole number in [2, 50], got 70"),
         ("n_users <= modulus  # n_users = modulus", {"n_users": 7e3},
          "n_users must be at most modulus = 4096, got 7000; the nearest admissible value is n_users=4096"),
         ("n_users + modulus < 5000", {"modulus": 5000},
          "n_users + modulus must be below 5000, got modulus=5000, n_users=20"),
         ("len(sizes) == 2  # sizes = [5, 6]", {"sizes": "1,2,3"},
          "the number of entries of sizes must be 2, got sizes=1,2,3; the nearest admissible value is sizes=5,6"),
-        ("min(sizes) >= 3", {"sizes": "4,2"}, "sizes must be a whole number in [3, 2^53], got '2'"),
         ("max(n_users, 2 * len(sizes)) <= 5", {"sizes": "1,2,3", "n_users": 5},
          "the largest of n_users and 2 * len(sizes) must be at most 5, got n_users=5, sizes=1,2,3"),
         ("n_users > 2 or label in ('a', 'b')", {"n_users": 2, "label": "c"},
          "n_users must be above 2 or label must be one of a, b, got label=c, n_users=2"),
         ("not label == 'a'", {}, "label must be other than a, got label=a"),
-        ("modulus > 10**9 / (n_users - 20)", {},
-         "modulus must be above 10 ** 9 / (n_users - 20), got 4096"),
-        ("n_users < modulus  # n_users = -7", {"n_users": 4096}, "n_users must be below modulus = 4096, got 4096"),
     ],
 )  # fmt: skip
 def test_values_that_do_not_go_together_are_refused(tmp_path, condition, given, refusal):
@@ -67,12 +62,9 @@ def test_values_that_go_together_pass(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "import os",
         "__import__('os')",
         "open('x')",
         "n_users.real > 1",
-        "m_users > 1",
-        "[x for x in sizes]",
         "n_users >",
     ],
 )

@@ -51,11 +51,8 @@ class TestDeclared:
         ("source", "word"),
         [
             ("n_users = 5", "n_users = 5"),
-            ("n_users: int", "n_users: int"),
-            ("n_users: complex = 5", "complex"),
             ("n_users: int = 1", "n_users must be"),
             ("n_users: int = len('abc')", "parameters cell"),
-            ("n_users: int = ", "parameters cell"),
             ("import os", "import os"),
         ],
     )

@@ -33,7 +33,9 @@ def due(root: Path) -> list[str]:
     return sorted(name for name, run in plan.runs.items() if execute.reason(run, plan.folder / name))
 
 
-def test_only_what_depends_on_a_change_runs_again(tiny: Path) -> None:
+def test_only_what_depends_on_a_change_runs_again_and_a_failure_is_shown(
+    tiny: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert sorted(carry_out(tiny).ran) == ["a", "b", "c"]
     assert (shown(tiny, "a"), shown(tiny, "c")) == ("(1, 20000)", "(3, 10000)")
     for path in tiny.rglob("*.py"):
@@ -57,15 +59,12 @@ def test_only_what_depends_on_a_change_runs_again(tiny: Path) -> None:
     os.utime(module, (0, 0))
     assert due(tiny) == ["a", "b"]
 
-
-def test_a_failing_notebook_is_shown_and_the_others_go_on(tiny: Path, capfd: pytest.CaptureFixture[str]) -> None:
     put(tiny / "notebooks" / "b.ipynb", notebook("nothing = 0", "n_users / nothing"))
     outcome = build.build(tiny, "quick", 2, (), lambda *folders: None, lambda html: None)
-    assert sorted(outcome.ran) == ["a", "c"]
+    assert outcome.ran == ("a",)
     assert "b: cell 4 raised ZeroDivisionError" in outcome.failed["b"]
     assert "n_users / nothing" in outcome.failed["b"]
     assert not (tiny / build.HTML).exists(), "no book is made from a failed run"
-    assert not (tiny / schedule.RUNS / "b").exists()
     assert (tiny / schedule.RUNS / execute.FAILED / "b.ipynb").is_file(), "the failed notebook is kept to look at"
     assert "failed   b" in capfd.readouterr().out
 
