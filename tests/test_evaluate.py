@@ -60,19 +60,13 @@ def registered() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registered")
 class TestForm:
-    def test_every_key_in_order(self) -> None:
+    def test_every_key(self) -> None:
         given = {"randomizer": "kary", "epsilon0": "2", "n_buckets": "1e1", "n_users": "1e6", "delta": "1e-6"}
         reply = answers.answer("blanket:try-sum", given)
-        assert list(reply) == ["id", "value", "gives", "adjacency", "rests_on", "inputs", "source"]
         assert reply["value"] == 2 + 10**6 + 1000
         assert (reply["gives"], reply["adjacency"]) == ("upper", "replace-one")
-        assert reply["inputs"] == {
-            "randomizer": "kary",
-            "epsilon0": 2.0,
-            "n_buckets": 10,
-            "n_users": 10**6,
-            "delta": 1e-6,
-        }
+        sizes = {"n_buckets": 10, "n_users": 10**6}
+        assert reply["inputs"] == {"randomizer": "kary", "epsilon0": 2.0, "delta": 1e-6} | sizes
         assert isinstance(reply["inputs"]["n_users"], int)
         assert reply["source"] == f"{DOCUMENTS['blanket']}: a sum"
         assert "\n" not in reply["source"]

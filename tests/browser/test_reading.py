@@ -22,22 +22,6 @@ def phone(page: Page) -> Page:
     return page
 
 
-def test_the_cue_goes_away_at_the_end_and_comes_on_the_other_side(phone: Page, origins: dict[str, str]) -> None:
-    phone.goto(f"{origins['http']}/notebooks/cloak_accounting.html")
-    settle(phone)
-    told = phone.evaluate("""async () => {
-      const edge = (frame, side) => frame.querySelector(`:scope > .fl-edge-${side}`);
-      const shown = (frame) => ["before", "more"].map((side) => getComputedStyle(edge(frame, side)).display);
-      const frame = document.querySelector(".fl-fig .fl-frame");
-      const first = shown(frame);
-      frame.firstElementChild.scrollLeft = 1e4;
-      while (shown(frame)[1] === "flex") await new Promise(requestAnimationFrame);
-      return [first, shown(frame)];
-    }""")
-    assert told == [["none", "flex"], ["flex", "none"]]
-    assert phone.evaluate("() => document.querySelector('.fl-fig .fl-frame > *').getAttribute('role')") == "region"
-
-
 def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, str]) -> None:
     for path in ("book/glossary.html", "notebooks/cloak_accounting.html", "notebooks/deployments.html"):
         phone.goto(f"{origins['http']}/{path}")

@@ -112,16 +112,6 @@ def test_large_skellam_noise_rests_on_a_cited_divergence(variance: float, ground
     assert account(Cloak(100, 2**40, 100, 12, "floor", noise), delta=1e-6).rests_on == ground
 
 
-def test_protocols_of_the_other_documents() -> None:
-    assert account(Checkin(SURVEY, rate=0.1), delta=1e-8, rounds=100).epsilon == pytest.approx(0.10265, rel=1e-3)
-    assert account(VECTOR, delta=5.0118723e-6).epsilon == pytest.approx(1.444, rel=1e-3)
-    assert account(TRAINING, delta=1e-5, rounds=1000).epsilon == pytest.approx(6.690, rel=1e-3)
-    plan = Cloak.plan(n_users=1000, epsilon=1, delta=1e-6, error=1.5)
-    assert plan.n_messages == 6
-    assert account(plan, delta=1e-6).epsilon <= 1
-    assert evaluate("flame:thm-4", kept=157, epsilon=0.0022, delta=1e-8).gives == "value"
-
-
 def test_runs_and_audits() -> None:
     counts = run(SURVEY, np.arange(100_000) % 10, np.random.default_rng(0))
     assert counts.sum() == pytest.approx(100_000)

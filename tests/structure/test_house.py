@@ -4,7 +4,6 @@ import re
 import subprocess
 import tomllib
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from flamebook.places import ROOT
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M).group(1).split())  # type: ignore[union-attr]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def tracked() -> dict[str, str]:
@@ -95,19 +93,6 @@ def test_commands_that_a_page_names_exist(name: str) -> None:
     called = set(re.findall(r"(?:`|^\s*(?:\$ )?)make ([a-z-]+)", text, re.M))
     assert called
     assert called <= TARGETS
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_workflows_parse_and_call_what_exists(path: Path) -> None:
-    workflow = yaml.safe_load(path.read_text())
-    # YAML reads the key `on` as a truth value.
-    assert workflow[True]
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] if "timeout-minutes" in job else job["needs"]
-        commands = [step["run"] for step in job["steps"] if "run" in step]
-        words = {word for command in commands if command.startswith("make ") for word in command.split()[1:]}
-        assert {word for word in words if "=" not in word} <= TARGETS
-        assert not [step for step in job["steps"] if not {"run", "uses"} & set(step)]
 
 
 def test_nothing_of_one_machine_is_committed() -> None:

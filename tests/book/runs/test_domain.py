@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import templates
 import yaml
 
 from flamebook.places import ROOT
@@ -16,12 +17,8 @@ PARAMETERS = "modulus: int = 4096  # of the group\nn_users: int = 20\nsizes: lis
 
 
 def notebook(folder: Path, conditions: str) -> Path:
-    cells = [
-        {"cell_type": "code", "metadata": {"tags": [tag]}, "source": source}
-        for tag, source in (("parameters", PARAMETERS), ("domain", conditions))
-    ]
     path = folder / "tiny.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, (conditions, {"tags": ["domain"]}))))
     return path
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import templates
 
 from flamebook.runs.notebook import Declared, declared, locate, values
 from flamelib.core.vocabulary import DomainError
@@ -19,13 +20,8 @@ sizes: list[int] = [1, 2]  # alphabet sizes
 
 
 def notebook(folder: Path, source: str | list[str] = CELL, name: str = "tiny") -> Path:
-    cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": "# Title"},
-        {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source},
-        {"cell_type": "code", "metadata": {}, "source": "n_users: int = 5"},
-    ]
     path = folder / f"{name}.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps(templates.notebook(source, "n_users: int = 5")))
     return path
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import templates
 
 from flamebook.runs import own, sweep
 from flamebook.runs.execute import receipt_of
@@ -37,16 +38,11 @@ figure(fig, name="line", alt="A level line.", data={"height": [n_users]})
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A notebook on a shelf of its own, which is also the current folder."""
-    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}]
-    for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", ["hide-input"], FIGURE)):
-        code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
-        cells.append(code | {"outputs": [], "execution_count": None})
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     folder = tmp_path / "shelf" / "notebooks"
     folder.mkdir(parents=True)
     path = folder / "tiny.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, BODY, (FIGURE, {"tags": ["hide-input"]}), text=text)))
     monkeypatch.chdir(tmp_path / "shelf")
     return path
 
@@ -195,15 +191,3 @@ def test_seeds_are_dots_around_a_mean_and_what_never_moves_is_not_drawn(tmp_path
     picture = (tmp_path / "comparison.svg").read_text()
     assert "<!-- error -->" in picture
     assert "<!-- same -->" not in picture
-
-
-@pytest.mark.parametrize("measured", [["epsilon", "word"], []])
-def test_the_picture_takes_what_the_runs_recorded(tmp_path: Path, measured: list[str]) -> None:
-    table = [
-        {"kind": kind, "n": n, "epsilon": "inf" if n == 1 else 1 / n, "word": "w"} for kind in "ab" for n in (1, 9)
-    ]
-    sweep.draw(table, ["kind", "n"], measured, tmp_path)
-    first = (tmp_path / "comparison.svg").read_bytes()
-    sweep.draw(table, ["kind", "n"], measured, tmp_path)
-    assert (tmp_path / "comparison.svg").read_bytes() == first
-    assert sweep.axis_of(table, ["kind", "n"]) == "n"

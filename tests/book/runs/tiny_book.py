@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO
 
 import psutil
+import templates
 
 from flamebook.places import ROOT
 from flamebook.site.book import build
 
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PARAMETERS = "n_users: int = 10_000  # users\nseed: int = 7  # of the one generator"
 CONFIG = """\
 title: Tiny
@@ -32,12 +32,8 @@ BUILD = "import sys; from flamebook.site.book import build; sys.exit(build.main(
 
 def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:
     """A template: one text, the parameters, then these cells."""
-    first = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": text}
-    tagged = {"metadata": {"tags": ["parameters"]}, "source": PARAMETERS}
-    code = [tagged, *({"metadata": {}, "source": source} for source in sources)]
-    blank = {"cell_type": "code", "outputs": [], "execution_count": None}
-    cells = [first, *({"id": f"code-{number}", **blank, **cell} for number, cell in enumerate(code))]
-    return {"cells": cells, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    found: dict[str, object] = templates.notebook(PARAMETERS, *sources, text=text)
+    return found
 
 
 def put(path: Path, text: str | dict[str, object]) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+import templates
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
@@ -44,13 +45,8 @@ JSON = {"Content-Type": "application/json"}
 
 def write_notebook(path: Path) -> None:
     """A notebook of three cells, one of which takes its time."""
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Tiny"}]
-    for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", [], "1 + 1")):
-        code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
-        cells.append(code | {"outputs": [], "execution_count": None})
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, BODY, "1 + 1", text="# Tiny")))
 
 
 @pytest.fixture

@@ -37,14 +37,6 @@ def test_every_refuted_row_has_one_story_and_no_other_row_has() -> None:
     assert "@" not in _page()
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.partition("\n")[0])
-def test_a_story_has_its_seven_parts(story: str) -> None:
-    parts = ["Claim", "Assumed", "Why", "Case", "Executed", "Defence", "True"]
-    assert re.findall(r"^\*\*(\w+)\.\*\* \S", story, re.M) == parts
-    documents = {name.split(":")[0] for name in refuted.told(f"### {story}")}
-    assert len(documents) == 1
-
-
 def test_stories_stand_by_weight_and_the_list_names_each() -> None:
     found = refuted.findings(TEXT, JUDGED)
     assert list(dict.fromkeys(one.section for one in found)) == [*ledger.WEIGHTS, refuted.WAITS]
