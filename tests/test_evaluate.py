@@ -130,15 +130,6 @@ def test_refusals_name_the_parameter_and_its_domain(key: str, inputs: dict[str, 
 
 @pytest.mark.usefixtures("registered")
 class TestBatch:
-    def test_replies_stand_in_the_order_of_the_requests(self) -> None:
-        lines = [json.dumps({"id": "shuffle:try-own", "inputs": {"epsilon0": 1 + k}}) for k in range(5)]
-        lines.insert(2, "   \n")
-        lines.insert(3, '{"id": "blanket:try-sum", "inputs": {}}')
-        found = list(answers.replies(lines))
-        assert [reply.get("value", "refused") for reply in found] == [1, 2, "refused", 3, 4, 5]
-        assert found[2]["id"] == "blanket:try-sum"
-        assert list(found[2]) == ["id", "refused"]
-
     @pytest.mark.parametrize(
         ("line", "key", "word"),
         [

@@ -1,14 +1,11 @@
 """Builds under fault: each ends in a clear sentence, or in a book equal byte for byte to an undisturbed one."""
 
-import fcntl
 import os
-import platform
 import re
 import resource
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +14,7 @@ import tiny_book
 from tiny_book import at_work, put, start, wait_until, without_privileges
 from tiny_book import notebook as notebook_of
 
-from flamebook.runs import editions, execute, files, schedule
+from flamebook.runs import editions, execute, schedule
 from flamebook.site.book import build
 
 
@@ -79,31 +76,6 @@ def test_a_scheduler_of_jobs_elsewhere_is_asked_to_end(tmp_path: Path) -> None:
     wait_until(lambda: at_work(tmp_path) == [])
     assert (tmp_path / "asked").exists()
     assert (tmp_path / "begun").read_text() == ""
-
-
-def test_a_lock_whose_process_died_is_waited_for_and_taken(tmp_path: Path) -> None:
-    """As long as its children hold it; one of another machine is never taken for dead."""
-    asked: list[str] = []
-    with (tmp_path / ".lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.write(f"{os.getpid()} {platform.node()}")
-        lock.flush()
-        for holder, told in ((None, f"process {os.getpid()}"), ("4 elsewhere", "process 4 on elsewhere")):
-            put(tmp_path / ".lock", holder or (tmp_path / ".lock").read_text())
-            with pytest.raises(RuntimeError, match="busy"), files.held(tmp_path, lambda who: _busy(who, asked)):
-                pass
-            assert asked.pop() == told
-        gone = subprocess.Popen([sys.executable, "-c", ""])
-        gone.wait()
-        put(tmp_path / ".lock", f"{gone.pid} {platform.node()}")
-        threading.Timer(0.3, lambda: fcntl.flock(lock, fcntl.LOCK_UN)).start()
-        with files.held(tmp_path, pytest.fail):
-            assert (tmp_path / ".lock").read_text().split() == [str(os.getpid()), platform.node()]
-
-
-def _busy(who: str, asked: list[str]) -> None:
-    asked.append(who)
-    raise RuntimeError("busy")
 
 
 def test_a_kernel_that_dies_is_one_sentence(tiny: Path) -> None:
