@@ -1,5 +1,6 @@
 """The switches of the dossiers: verdicts as an oracle finds them, attacks whose intervals cover the truth."""
 
+import functools
 import itertools
 import json
 import math
@@ -73,15 +74,19 @@ def _flame(at: At, epsilon: float) -> float:
 
 
 def _checkin(at: At, epsilon: float) -> float:
-    n, rate, true, total = 10, 0.8, math.exp(4) / (1 + math.exp(4)), 0.0
-    chance = rate / 2 if at["dropouts"] == "some" else rate
+    return _of_checkin(at["noise"], 0.4 if at["dropouts"] == "some" else 0.8, epsilon)
+
+
+@functools.cache
+def _of_checkin(noise: str, chance: float, epsilon: float) -> float:
+    n, true, total = 10, math.exp(4) / (1 + math.exp(4)), 0.0
     for k in range(1, n + 1):
         there = k / n
-        if at["noise"] == "shuffled":
+        if noise == "shuffled":
             without, own = (_and_one(_bits(k - 1, 1 - true), bit) for bit in (1 - true, true))
             lost = _listed([(there * a + (1 - there) * b, b) for a, b in zip(own, without, strict=True)], epsilon)
         else:
-            width = 0.7 * math.sqrt(k if at["noise"] == "clients" else n * rate)
+            width = 0.7 * math.sqrt(k if noise == "clients" else n * 0.8)
             lost = _integrated({0.0: 1 - there, 2.0: there}, {0.0: 1.0}, width, epsilon)
         total += math.comb(n, k) * chance**k * (1 - chance) ** (n - k) * lost
     return total
