@@ -1,8 +1,6 @@
 """The ledger: every row is well formed, computed from its own inputs, and judged as recorded."""
 
-import copy
 import math
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -107,12 +105,10 @@ CURVE = {"inputs": {"randomizer": "laplace"}, "over": {"epsilon0": [1, 2]}}
     [
         ({}, "reproduced"),
         ({"paper": 0.6}, "deviates"),
-        ({"paper": math.exp(-0.5) * (1 + 2e-6)}, "deviates"),
         ({"paper": 0.6, "tolerance": 0.02}, "reproduced"),
         ({"paper": None, "reference": 0.6}, "deviates"),
         ({"relation": "at-most", "paper": 0.61}, "reproduced"),
         ({"relation": "at-most", "paper": 0.5}, "refuted"),
-        ({"relation": "at-least", "paper": 0.5}, "reproduced"),
         ({"relation": "at-least", "paper": 0.7}, "refuted"),
         ({"relation": None, "paper": None, "compute": None}, "not-checkable"),
         (CURVE | {"paper": [math.exp(-0.5), math.exp(-1)]}, "reproduced"),
@@ -167,18 +163,6 @@ def _written(folder: Path, **contents: Any) -> Path:
     for document, content in contents.items():
         (folder / f"{document}.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
     return folder
-
-
-def test_a_missing_item_and_a_double_row_are_refused(tmp_path: Path) -> None:
-    contents = copy.deepcopy(CONTENTS)
-    contents["blanket"]["items"].append("thm-9.9")
-    with pytest.raises(DomainError, match=r"blanket:thm-9\.9: rows has no row"):
-        ledger.load(_written(tmp_path, **contents))
-    contents = copy.deepcopy(CONTENTS)
-    contents["blanket"]["claims"][0]["rows"] *= 2
-    first = CLAIMS[0].id
-    with pytest.raises(DomainError, match=f"{re.escape(first)}: id occurs more than once"):
-        ledger.load(_written(tmp_path, **contents))
 
 
 # --- the enumeration that everything else is judged by ----------------------------------------------

@@ -9,6 +9,7 @@ from flamebook.runs import cluster, schedule
 LOG = """\
 Job 53af has been submitted with SLURM jobid 5 (log: /s/.snakemake/slurm_logs/group_runs_point/5.log).
 [Mon Nov 23 18:29:15 2026]
+    message: Error in group runs
     log: /s/.snakemake/slurm_logs/group_runs_point/5.log (check log file(s) for error details)
     jobs:
         rule point:
@@ -17,6 +18,10 @@ Job 53af has been submitted with SLURM jobid 5 (log: /s/.snakemake/slurm_logs/gr
         rule point:
             jobid: 4
             output: points/two/receipt.json
+    [Mon Nov 23 18:29:15 2026]
+    Error in rule point:
+        jobid: 2
+        output: points/one/receipt.json
 [Mon Nov 23 18:29:16 2026]
 Error in rule point:
     message: SLURM-job '7' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable
@@ -33,6 +38,8 @@ Error in rule point:
 Error in rule point:
     output: points/five/receipt.json
     log: /s/.snakemake/slurm_logs/rule_point/five/9.log (check log file(s) for error details)
+[Mon Nov 23 18:29:19 2026]
+Finished jobid: 5 (Rule: point)
 """
 SACCT = """\
 #!/bin/sh

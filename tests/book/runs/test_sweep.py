@@ -7,7 +7,6 @@ import os
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import pytest
 import templates
@@ -111,18 +110,6 @@ class TestPlan:
         tiny.write_text(text)
         grid = sweep.plan(tiny, {"sizes": "3,4;5"})
         assert (grid.swept, [point["sizes"] for point in grid.points.values()]) == (["sizes"], [[3, 4], [5]])
-
-    def test_a_point_that_the_notebook_refuses_is_told_apart(self, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def values(template: Path, given: dict[str, Any]) -> dict[str, Any]:
-            if given["n_users"] > given["epsilon0"] * 10:
-                raise DomainError("n_users must be at most ten times epsilon0")
-            return given
-
-        monkeypatch.setattr("flamebook.runs.notebook.values", values)
-        grid = sweep.plan(tiny, {"n_users": "10,20", "epsilon0": "1,2"})
-        assert [grid.points[name]["n_users"] for name in grid.refused] == [20]
-        with pytest.raises(DomainError, match="ten times"):
-            sweep.plan(tiny, {"n_users": "50,60", "epsilon0": "1"})
 
 
 class TestSweep:
