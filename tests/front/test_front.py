@@ -151,13 +151,14 @@ def test_the_vectors_of_the_paper_have_their_account() -> None:
 
 
 def test_rounds_that_differ() -> None:
-    mean = Checkin(Shuffled(KaryResponse(1.0, 3), n_users=200_000), rate=0.1)
-    parts = [(SURVEY, 30), (mean, 100)]
+    survey = Shuffled(KaryResponse(2.0, 3), 20_000)
+    mean = Checkin(Shuffled(KaryResponse(1.0, 3), 20_000), rate=0.1)
+    parts = [(survey, 30), (mean, 100)]
     both = bounds(Rounds(parts), delta=1e-8)
     alone = [bounds(part, delta=1e-8, rounds=rounds) for part, rounds in parts]
     assert max(one.lower for one in alone) < both.lower < both.upper < sum(one.upper for one in alone)
     assert both.upper < 1.02 * both.lower
-    assert account(Rounds([(SURVEY, 30)]), delta=1e-8, rounds=2) == account(SURVEY, delta=1e-8, rounds=60)
+    assert account(Rounds([(survey, 30)]), delta=1e-8, rounds=2) == account(survey, delta=1e-8, rounds=60)
     alike = TableRandomizer([[0.5, 0.5], [0.5, 0.5]])
     table = TableRandomizer([[0.7, 0.3], [0.3, 0.7]])
     mixed = Rounds([(Shuffled(one, 500), 2) for one in (alike, table, AnyRandomizer(0.5), GaussianNoise(2.0))])
