@@ -127,26 +127,6 @@ def kary_blanket_far(epsilon0, n_buckets, n_users, epsilon, points=1500):
     return contour(values, chances, n_users, points) / (mass * n_users)
 
 
-def clone_laws(epsilon0, n_users, mass):
-    """The clone pair as laws of (reports of the first value, reports of the second), by the sum over (C, A)."""
-    p, mass = mp.exp(mpf(epsilon0)), mpf(mass)
-    first, second = {}, {}
-    for c in range(n_users):
-        chance = mp.binomial(n_users - 1, c) * mass**c * (1 - mass) ** (n_users - 1 - c)
-        for a in range(c + 1):
-            joint = chance * mp.binomial(c, a) / mpf(2) ** c
-            for law, truth in ((first, p / (p + 1)), (second, 1 / (p + 1))):
-                for key, share in (((a + 1, c - a), truth), ((a, c - a + 1), 1 - truth)):
-                    law[key] = law.get(key, 0) + joint * share
-    return first, second
-
-
-def clone_pair(epsilon0, n_users, epsilon, mass):
-    """Hockey-stick of the clone pair, each direction; the larger."""
-    one, two = clone_laws(epsilon0, n_users, mass)
-    return max(hockey_stick(one, two, epsilon), hockey_stick(two, one, epsilon))
-
-
 def binary_in_whole_numbers(odds, ratio, n_users):
     """For every number of ones among the others the divergence in both directions: every count, in fractions.
 
