@@ -21,7 +21,7 @@ from flamelib.accounting.shuffling.numerical import (
     clones_2021,
     exact_binary,
 )
-from flamelib.core.profiles import ClonedProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import ClonedProfile, GaussianProfile, KaryProfile
 
 SHARES = st.floats(0.0, 0.95)
 
@@ -133,19 +133,6 @@ class TestMixedOthers:
 
 
 class TestCalibration:
-    @pytest.mark.parametrize(
-        ("kind", "bucket", "account"),
-        [
-            ("kary", {"n_buckets": 10}, lambda e, **at: blanket_divergence(KaryProfile(e, 10), 10_000, **at)),
-            ("laplace", {}, lambda e, **at: blanket_divergence(LaplaceProfile(e), 10_000, **at)),
-            ("any", {}, lambda e, **at: any_randomizer(e, 10_000, "upper", **at)),
-        ],
-    )
-    def test_the_largest_that_keeps_the_budget(self, kind, bucket, account):
-        found = shuffle_calibrate(kind, 10_000, 0.1, 1e-6, **bucket).epsilon0
-        assert account(found, epsilon=0.1) <= 1e-6
-        assert account(found * (1 + 2e-7), epsilon=0.1) > 1e-6
-
     def test_noise_of_a_gaussian(self):
         found = shuffle_calibrate("gaussian", 1000, 0.5, 1e-6).noise_std
         assert blanket_divergence(GaussianProfile(found), 1000, epsilon=0.5) <= 1e-6
