@@ -51,16 +51,6 @@ def shuffled(rows, others, pair, epsilon):
     return hockey_stick(histogram_law([rows[pair[0]], *rest]), histogram_law([rows[pair[1]], *rest]), epsilon)
 
 
-def worst_shuffled(rows, n_users, epsilon):
-    """Exact worst case: every data set of the others, every ordered pair."""
-    values = range(len(rows))
-    return max(
-        shuffled(rows, others, pair, epsilon)
-        for others in itertools.combinations_with_replacement(values, n_users - 1)
-        for pair in itertools.permutations(values, 2)
-    )
-
-
 def positive_part(values, chances, n_users):
     """``E[(X_1 + ... + X_n)_+]`` for independent atomic X, by every histogram of the atoms."""
     total = mpf(0)

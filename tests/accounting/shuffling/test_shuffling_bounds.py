@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import shuffling as oracles
+from oracles.tables import family, neighbours, worst
 
 from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.privacy_profile import together
@@ -36,7 +37,7 @@ class TestSqueeze:
         """Every data set, every pair: not below all others equal, below the blanket."""
         n_buckets, n_users = shape
         epsilon, profile = epsilon0 * share, KaryProfile(epsilon0, n_buckets)
-        truth = float(oracles.worst_shuffled(oracles.kary_rows(epsilon0, n_buckets), n_users, epsilon))
+        truth = float(worst(neighbours(family("kary", epsilon0, n_buckets), n_users), epsilon))
         low, high = all_equal(profile, n_users, epsilon=epsilon), blanket_divergence(profile, n_users, epsilon=epsilon)
         equal = float(oracles.kary_others(epsilon0, n_buckets, n_users, epsilon))
         assert low <= truth <= high
