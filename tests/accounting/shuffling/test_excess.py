@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import shuffling as oracles
 
 from flamelib.accounting.shuffling import bromwich
-from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile
 
 ACCURATE = 1e-6
@@ -110,16 +110,6 @@ class TestLaplace:
         # The closed form of the oracle cancels like 1e-16 / truth.
         assert found.low - 1e-8 - 1e-15 / truth <= math.log(truth) <= found.high + 1e-8 + 1e-15 / truth
         assert found.high - found.low < 5e-6
-
-
-class TestEdges:
-    @pytest.mark.parametrize(("epsilon0", "n_users", "epsilon"), [(1.0, 30, 0.2), (0.3, 12, 0.0), (3.0, 20, 2.5)])
-    @pytest.mark.parametrize("kind", ["2021", "2023"])
-    def test_clones_by_the_double_sum(self, epsilon0, n_users, epsilon, kind):
-        mass = math.exp(-epsilon0) if kind == "2021" else 2 / (math.exp(epsilon0) + 1)
-        kept = -math.expm1(-epsilon0) if kind == "2021" else math.tanh(epsilon0 / 2)
-        truth = oracles.clone_pair(epsilon0, n_users, epsilon, mass)
-        assert holds(certified(clone_blanket(epsilon0, epsilon, mass, kept), n_users), truth, doubt=1e-14)
 
 
 @pytest.mark.parametrize(("rare", "n_users"), [(1e-12, 30), (1e-25, 20), (1e-40, 3), (1e-40, 14)])
