@@ -79,6 +79,19 @@ class TestEveryDataSet:
         assert truth <= one.delta(epsilon, "blanket") * (1 + 1e-12)
 
 
+class TestFormula:
+    @settings(max_examples=30)
+    @given(BUDGETS, SHAPES, SHARES)
+    def test_against_the_explicit_average(self, epsilon0, shape, share):
+        n_buckets, padded, real = shape
+        profile, epsilon = KaryProfile(epsilon0, n_buckets), share * epsilon0
+        exact = oracles.padded_formula(epsilon0, n_buckets, padded, real, epsilon)
+        bound = padded_divergence(profile, padded, epsilon=epsilon, real=real)
+        assert exact <= bound
+        assume(exact > 1e-12 and real in (1, padded))
+        assert bound <= exact * (1 + 1e-9)
+
+
 class TestLaplace:
     @settings(max_examples=25)
     @given(
