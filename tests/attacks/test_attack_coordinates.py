@@ -49,7 +49,7 @@ def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
 def test_full_bags_tell_no_more_than_is_true():
     def miss(same, full, padded, epsilon0, place):
         kept, padded = int(same + full), int(padded)
-        plus, minus, rest = truncated._laws(int(full), kept, padded, epsilon0)
+        plus, minus, rest = truncated._pmfs(int(full), kept, padded, epsilon0)
         below = 0.5 * math.exp(-epsilon0 / 2)
         moved = below + padded / (padded + 1) * (1 - 2 * below)
         q, under, moved = 1 - ball(below), ball(below), ball(moved)
