@@ -86,10 +86,10 @@ def weighed_letters(weighing, step, weights):
 def test_weighed_messages_tell_no_more_than_is_true():
     def miss(kept, padded, epsilon0, place):
         weighing = Weighing(int(kept), int(padded), epsilon0)
-        weights, *_ = weighing.letters
+        weights, *_ = weighing.alphabet
         tilt = math.exp(place) / weighing.deviation
         found = weighing.tails(tilt)
-        if found.more == -math.inf:
+        if found.log_p == -math.inf:
             return -math.inf
         reach = max(-math.log1p(math.expm1(-epsilon0) / padded), math.log1p(math.expm1(epsilon0) / padded))
         step = reach / max(1, min(16, int(7000 / math.sqrt(kept * padded))))
@@ -103,7 +103,7 @@ def test_weighed_messages_tell_no_more_than_is_true():
         laws = arb_poly(one) ** total, arb_poly(one) ** (total - int(kept)) * arb_poly(zero) ** int(kept)
         start = threshold - total * int(weights[0])
         first, second = (sum((law[i] for i in range(start, law.degree() + 1)), arb(0)) for law in laws)
-        return max(found.more - log(first), log(second) - found.less) / max(found.width, 1e-300)
+        return max(found.log_p - log(first), log(second) - found.log_q) / max(found.width, 1e-300)
 
     axes = [Axis(1, 6, whole=True), Axis(2, 12, whole=True), Axis(1e-6, 8, log=True), Axis(-3, 3.7)]
     worst = hunt(miss, axes, seed=3, tries=16)
