@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from flamelib.accounting.coordinates.counting import (
     MAX_COUNTED,
-    _whole,
+    _countable_coordinates,
     disjoint_lower,
     double_lower,
     simple_lower,
@@ -105,8 +105,8 @@ class TestEveryCount:
 
 class TestSize:
     def test_beyond_what_can_be_counted_fewer_are(self):
-        assert _whole(1e300, 2) == MAX_COUNTED // 2
-        assert _whole(157.5, 333) == 157
+        assert _countable_coordinates(1e300, 2) == MAX_COUNTED // 2
+        assert _countable_coordinates(157.5, 333) == 157
         assert topk_lower(1e300, 10**9, 0.5, epsilon=0.0) == topk_lower(10, 10**9, 0.5, epsilon=0.0) > 0
         assert topk_lower(5, 2**53, 1.0, epsilon=0.1) == 0
 

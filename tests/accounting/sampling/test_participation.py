@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 from oracles import participation as oracle
 
 from flamelib.accounting.sampling import secret_participation as one_round
-from flamelib.accounting.sampling.gaussian_mixtures import ULP, gap
+from flamelib.accounting.sampling.gaussian_mixtures import ULP, mills_drop
 from flamelib.accounting.sampling.public_participation import cs, wcs
 from flamelib.accounting.sampling.secret_participation import participation_noise
 from flamelib.accounting.sampling.theorem_4_1 import add_estimate, aligned_estimate, inner_estimate, outer_estimate
@@ -59,7 +59,7 @@ def test_every_reading_is_its_formula(name, case):
 def test_a_fall_of_mills_ratio_keeps_its_digits(z, m):
     with mp.workdps(60):
         mills = [oracle.tail(mpf(at)) / mp.npdf(mpf(at)) for at in (z, mpf(z) + mpf(m))]
-        assert abs(gap(np.array([z]), np.array([m]))[0] / (mills[0] - mills[1]) - 1) < 64 * ULP
+        assert abs(mills_drop(np.array([z]), np.array([m]))[0] / (mills[0] - mills[1]) - 1) < 64 * ULP
 
 
 # --- what the formulas are: divergences of actual mixtures -------------------------------------------------------
