@@ -170,16 +170,16 @@ class _PresentLaw:
     def transform(self, s: Complexes) -> Complexes:
         return np.asarray(self.share * self.there.transform(s) + self.absent * np.expm1(s * self.away))
 
-    def turn(self, t: float, y: Reals) -> Complexes:
+    def increment(self, t: float, y: Reals) -> Complexes:
         gone = AtomicLaw(np.array([self.away]), np.array([self.absent]), 1.0, 0.0)
-        return np.asarray(self.share * self.there.turn(t, y) + gone.turn(t, y))
+        return np.asarray(self.share * self.there.increment(t, y) + gone.increment(t, y))
 
     def decay(self, t: float) -> tuple[float, float]:
         atoms, smooth = self.there.decay(t)
         return self.share * atoms + self.absent * math.exp(t * self.away), self.share * smooth
 
-    def slip(self, size: float) -> float:
-        return self.share * self.there.slip(size)
+    def quadrature_error(self, size: float) -> float:
+        return self.share * self.there.quadrature_error(size)
 
 
 @functools.lru_cache(maxsize=8)

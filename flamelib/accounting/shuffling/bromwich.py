@@ -191,10 +191,10 @@ class _Contour:
         """
         degree = max(self.n - 2, 0)
         if not self.null_mass:
-            log = _log1p(self.mass * self.law.turn(self.t, y) / self.moment)
+            log = _log1p(self.mass * self.law.increment(self.t, y) / self.moment)
             return np.asarray(np.exp(self.n * log)), np.asarray(np.exp(degree * log.real))
-        loss = self.mass * self.losses.turn(self.t, y) / self.loss
-        gain = (self.gain + self.mass * self.gains.turn(self.t, y)) / self.loss
+        loss = self.mass * self.losses.increment(self.t, y) / self.loss
+        gain = (self.gain + self.mass * self.gains.increment(self.t, y)) / self.loss
         log_loss, log_all = _log1p(loss), _log1p(loss + gain)
         null_power, full_power = self.n * log_loss, self.n * log_all
         ratio = self.n * _log1p(gain / np.where(loss == -1, 1, 1 + loss))
@@ -256,7 +256,7 @@ class _Contour:
     def _quad_error(self, y: float) -> float:
         """Quadrature error of ``M(t+iy)^n`` relative to ``M(t)^n``; closed forms have none."""
         size = math.hypot(self.t, y)
-        return self.n * self.mass * self.law.slip(min(size, self.law.reach)) / self.moment
+        return self.n * self.mass * self.law.quadrature_error(min(size, self.law.reach)) / self.moment
 
     def _sums(self, plan: _Plan) -> _Sums:
         block = 2**17  # terms in memory at once
