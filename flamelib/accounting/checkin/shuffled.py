@@ -225,7 +225,7 @@ def shuffled_rounds_lower(
         return together
     held = (1.0,) if isinstance(noisy, GaussianProfile) else (0.0, 1.0)
     laws = [law_from_below(noisy, holds, checkin_rate) for holds in held]
-    found = [of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False, close=RTOL_NOISE) for law in laws]
+    found = [of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False, rtol=RTOL_NOISE) for law in laws]
     return max(together, *found)
 
 
