@@ -4,8 +4,8 @@ Both distributions are symmetric and unimodal, as mixtures of such.
 
 *Thinned noise*: each of n users adds, with probability q, a two-sided geometric variable of ratio p, of generating
 function :math:`1-q+q\frac{(1-p)^2}{(1-pz)(1-p/z)}`.  It is :math:`g(z)g(1/z)` with
-:math:`g(z)=1-\pi+\pi\frac{(1-p)z}{1-pz}` and :math:`\pi^2-(1+p)\pi+qp=0`.  So the sum is :math:`X-Y` of i.i.d. X, Y, each
-the sum of :math:`\mathrm{Bin}(n,\pi)` variables 1 + Geo(p).  Expanding X,
+:math:`g(z)=1-\pi+\pi\frac{(1-p)z}{1-pz}` and :math:`\pi^2-(1+p)\pi+qp=0`.  So the sum is :math:`X-Y` of i.i.d. X, Y,
+each the sum of :math:`\mathrm{Bin}(n,\pi)` variables 1 + Geo(p).  Expanding X,
 
 .. math:: P(W=x) = p^x\sum_l A_l\binom{x-1}l\quad(x\ge1),\qquad A_l=\sum_i a_{i+l}w_i,\qquad
           a_l=\binom n{l+1}(1-\pi)^{n-l-1}\Big(\pi\frac{1-p}p\Big)^{l+1},
