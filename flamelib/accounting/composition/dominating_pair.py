@@ -437,7 +437,7 @@ def _sums_below(parts: Parts, question: _Query, spared: float) -> list[tuple[Com
 
 
 def _rounded_sum(order: Parts, question: _Query) -> tuple[ComposedLosses, float]:
-    """Sum of losses rounded down one by one, and minus its offset, rounded down."""
+    """Sum of losses rounded down one by one, and its offset, rounded down."""
     step = max(max(cells.range for cells, _ in order) / 2**16, MIN_STEP)
     while True:
         parts = [(rounded_down(cells, step), times) for cells, times in order]
