@@ -123,7 +123,7 @@ class _Hull:
     r"""Knots of the hull: multiples of ``unit`` in the loss, x, and the excess over :math:`(1-\alpha)_+`."""
 
     unit: float
-    places: Wholes
+    index: Wholes
     x: Reals
     excess: Reals
 
@@ -136,35 +136,35 @@ class _Hull:
     def loss(self, coarsest: int) -> PrivacyLossDistribution:
         """Privacy loss distribution on a grid of ``coarsest`` units; masses are rounded up."""
         (rises, runs), alpha = self.chords, 1 + self.x
-        places = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
+        relative = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
         # Slopes times alpha, in this order: the slope alone may underflow.
         left, right = rises[:-1] / (runs[:-1] / alpha), rises[1:] / (runs[1:] / alpha)
-        rounding = 4 * UNIT * (np.abs(left) * (2 + places[:-1]) + np.abs(right) * (2 + places[1:]))
-        masses = np.maximum(right - left + (self.places == 0) + rounding + (4 * SMALLEST), 0) * (1 + 8 * UNIT)
+        rounding = 4 * UNIT * (np.abs(left) * (2 + relative[:-1]) + np.abs(right) * (2 + relative[1:]))
+        masses = np.maximum(right - left + (self.index == 0) + rounding + (4 * SMALLEST), 0) * (1 + 8 * UNIT)
         nothing = float(rises[0] / runs[0])
         return PrivacyLossDistribution(
-            self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), nothing
+            self.unit * coarsest, self.index // coarsest, masses, float(self.excess[-1]), nothing
         )
 
     def excesses(self, rate: float, log_mass: float) -> Reals:
         """By interval, the possible excess of log delta, for one mechanism under this tilt and tilted mass."""
         (rises, runs), alpha = self.chords, 1 + self.x[1:]
-        falls, last = np.append(self.places, 1) <= 0, len(alpha)
+        falls, last = np.append(self.index, 1) <= 0, len(alpha)
         left, here, right = (
             rises[i : i + last] / (runs[i : i + last] / alpha) - alpha * falls[i : i + last] for i in range(3)
         )
         before, beyond = np.maximum(here - left, 0), np.maximum(right - here, 0)
         curvature = before * (beyond / np.maximum(before + beyond, SMALLEST))  # against underflow
         with np.errstate(divide="ignore"):
-            logs = np.log(curvature) + 2 * np.log(runs[1:-1] / alpha) + rate * self.unit * self.places[1:]
+            logs = np.log(curvature) + 2 * np.log(runs[1:-1] / alpha) + rate * self.unit * self.index[1:]
         return np.asarray(np.exp(np.minimum(logs + math.log(rate) + math.log1p(rate) - math.log(2) - log_mass, 100.0)))
 
     def thinned(self) -> "_Hull":
         """Every other knot on both sides of 0, and the endpoints: a coarser bound, for the error estimate."""
-        middle = int(np.flatnonzero(self.places == 0)[0])
-        kept = (np.arange(len(self.places)) - middle) % 2 == 0
+        middle = int(np.flatnonzero(self.index == 0)[0])
+        kept = (np.arange(len(self.index)) - middle) % 2 == 0
         kept[[0, -1]] = True
-        return _Hull(self.unit, self.places[kept], self.x[kept], self.excess[kept])
+        return _Hull(self.unit, self.index[kept], self.x[kept], self.excess[kept])
 
 
 class ProfilePoints:
@@ -198,19 +198,19 @@ class ProfilePoints:
 
     def bisect(self, hull: _Hull, chosen: Wholes) -> bool:
         """Bisect the chosen intervals, up to ``MAX_POINTS`` points; whether any point was new."""
-        pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
+        pairs = [(int(hull.index[i]), int(hull.index[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
         return self.add(middles) if max(len(self.ahead), len(self.behind)) < MAX_POINTS else False
 
     def refine_zero(self, hull: _Hull) -> bool:
         """Refine the ends of the chord across 0 if the value at 0 is on it; whether any point was new."""
-        middle = int(np.flatnonzero(hull.places == 0)[0])
-        ends = 0 < middle < len(hull.places) - 1
+        middle = int(np.flatnonzero(hull.index == 0)[0])
+        ends = 0 < middle < len(hull.index) - 1
         if not ends or min(self.ahead[0], self.behind[0]) <= (1 + 1e-3) * hull.excess[middle]:
             return False
         wanted = []
         for sign, values in ((1, self.ahead), (-1, self.behind)):
-            end = abs(int(hull.places[middle + sign]))
+            end = abs(int(hull.index[middle + sign]))
             inside = max(index for index in values if index < end)
             wanted += [sign * (end + inside) // 2] if end - inside > (1 / 32) * end else []
         return self.add(wanted)
@@ -224,9 +224,9 @@ class ProfilePoints:
         kept = _lower_hull(x_right, ahead)[1:]
         mirrored, excess = np.append(x_left, -1.0)[::-1], np.append(behind * (1 + x_left), 0.0)[::-1]
         lower = _lower_hull(mirrored, excess)[1:]
-        places = np.concatenate([-left[::-1][lower - 1], right[kept]])
+        index = np.concatenate([-left[::-1][lower - 1], right[kept]])
         x, w = np.concatenate([mirrored[lower], x_right[kept]]), np.concatenate([excess[lower], ahead[kept]])
-        return _Hull(self.unit, places, x, w)
+        return _Hull(self.unit, index, x, w)
 
     def _side(self, values: dict[int, float]) -> tuple[Wholes, Reals]:
         """Sorted indices, with the running minimum of the values (profiles are nonincreasing)."""
@@ -238,8 +238,8 @@ class ProfilePoints:
         best = 1.0
         for index in self.ahead.keys() & self.behind.keys():
             epsilon = self.unit * index
-            both = self.ahead[index] + self.behind[index]
-            best = min(best, math.tanh(epsilon / 2) + both * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
+            total = self.ahead[index] + self.behind[index]
+            best = min(best, math.tanh(epsilon / 2) + total * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
         return best * (1 + 4 * UNIT)
 
 
@@ -492,7 +492,7 @@ def _tabulated(
     knots = [ProfilePoints(curve, end, geometric) for curve, _ in parts]
     while True:
         hulls = [points.hull() for points in knots]
-        coarsest = int(np.gcd.reduce(np.concatenate([hull.places for hull in hulls])))
+        coarsest = int(np.gcd.reduce(np.concatenate([hull.index for hull in hulls])))
         losses = [hull.loss(coarsest) for hull in hulls]
         law = ComposedLosses([(loss, times) for loss, (_, times) in zip(losses, parts, strict=True)])
         tilt = tilt_of(law)

@@ -211,8 +211,8 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
 
-def crowded_reach(decay: float, chance: float, surplus: float) -> int:
-    r"""Quantile of the noise at tail mass c (``chance``), where all n users add the shares of a crowd (upper).
+def crowded_reach(decay: float, tail_mass: float, surplus: float) -> int:
+    r"""Quantile of the noise at tail mass c (``tail_mass``), where all n users add the shares of a crowd (upper).
 
     For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
     Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
@@ -225,7 +225,7 @@ def crowded_reach(decay: float, chance: float, surplus: float) -> int:
 
     and at T where there are no surplus users.
     """
-    tail = math.log(2 / chance)
+    tail = math.log(2 / tail_mass)
     if surplus > 1:
         tail = (tail + surplus * math.log1p(tail / surplus)) * math.sqrt(1 + surplus / tail)
     return math.ceil(tail / -math.log(decay) * (1 + 1e-15))

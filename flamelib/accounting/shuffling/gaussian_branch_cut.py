@@ -65,8 +65,8 @@ class _Rule:
     @classmethod
     def of(cls, nodes: int, panels: int) -> "_Rule":
         x, w = np.polynomial.legendre.leggauss(nodes)
-        places = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
-        return cls(places, np.tile(w / 2, panels) / panels)
+        unit_nodes = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
+        return cls(unit_nodes, np.tile(w / 2, panels) / panels)
 
 
 COARSE, FINE = _Rule.of(12, 4), _Rule.of(18, 4)  # for M
