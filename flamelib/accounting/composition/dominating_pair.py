@@ -140,9 +140,7 @@ def above(cells: DominatingPair, step: float) -> PrivacyLossDistribution:
     coarse = (first == last) | (step * first >= MAX_EXPONENT) | (cells.base < MIN_Q_MASS)
     up = np.where(coarse, mass, np.clip(excess / width * (1 + 8 * UNIT), 0, mass))
     up, down = np.where(is_inf, 0.0, up), np.where(is_inf, 0.0, mass - up)
-    return _grid_distribution(
-        step, np.concatenate([first, last]), np.concatenate([down, up]), float(mass[is_inf].sum())
-    )
+    return _on_grid(step, np.concatenate([first, last]), np.concatenate([down, up]), float(mass[is_inf].sum()))
 
 
 def coarser(loss: PrivacyLossDistribution) -> PrivacyLossDistribution:
@@ -150,10 +148,10 @@ def coarser(loss: PrivacyLossDistribution) -> PrivacyLossDistribution:
     odd = loss.index % 2 == 1
     up = np.where(odd, loss.masses / (1 + math.exp(-loss.step)) * (1 + 4 * UNIT), 0.0)
     index = np.concatenate([loss.index - odd, loss.index + odd]) // 2
-    return _grid_distribution(2 * loss.step, index, np.concatenate([loss.masses - up, up]), loss.infinity)
+    return _on_grid(2 * loss.step, index, np.concatenate([loss.masses - up, up]), loss.infinity)
 
 
-def _grid_distribution(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> PrivacyLossDistribution:
+def _on_grid(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> PrivacyLossDistribution:
     """Privacy loss distribution with masses of equal index added up."""
     indices, masses = index[masses > 0].astype(np.int64), masses[masses > 0]
     if len(indices) == 0:
@@ -188,7 +186,7 @@ def below(cells: DominatingPair, step: float) -> PrivacyLossDistribution:
     if bases:
         indices.append(target - 1)
         masses.append(bases + gains)
-    return _grid_distribution(step, np.array(indices, dtype=float), np.array(masses) * (1 - 4 * RTOL_MASS), 0.0)
+    return _on_grid(step, np.array(indices, dtype=float), np.array(masses) * (1 - 4 * RTOL_MASS), 0.0)
 
 
 def rounded_down(cells: DominatingPair, step: float) -> tuple[PrivacyLossDistribution, float]:
@@ -203,7 +201,7 @@ def rounded_down(cells: DominatingPair, step: float) -> tuple[PrivacyLossDistrib
     offsets = np.append(likeliest - step * np.ceil(likeliest / step) - 32 * UNIT * np.abs(likeliest), 0.0)
     offset = float(min(offsets, key=lambda at: float(masses @ np.mod(losses - at, step))))
     indices = (losses - offset) / step
-    return _grid_distribution(step, np.floor(indices - 8 * UNIT * np.abs(losses) / step), masses, 0.0), offset
+    return _on_grid(step, np.floor(indices - 8 * UNIT * np.abs(losses) / step), masses, 0.0), offset
 
 
 def _reliable(cells: DominatingPair) -> tuple[Reals, Reals]:

@@ -282,10 +282,8 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = RTOL_DELTA) -
         return Certified(most, most)
     coarser: _Composition | None = None
     best = Certified(math.inf, 0.0)
-    for finer in REFINEMENTS:
-        found = _composition(
-            parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer, rtol / finer, coarser
-        )
+    for div in REFINEMENTS:
+        found = _compose(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / div, rtol / div, coarser)
         if found is coarser:
             break
         coarser = found
@@ -300,7 +298,7 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = RTOL_DELTA) -
         best = min(best, Certified(epsilon, min(max(found.doubt / rate, change), epsilon)))
         target = max(accuracy, rtol * rate * epsilon)
         # Converged, or limited by the errors of the values or by the number of points.
-        if change * rate <= 4 * target or found.doubt > 2.0 * target / finer:
+        if change * rate <= 4 * target or found.doubt > 2.0 * target / div:
             break
     if 0 < best < math.sqrt(found.law.tilt(0.0).variance) and composed_delta(parts, 0.0, accuracy) <= delta:
         return Certified(0.0, 0.0)  # within the spread of the sum the answer may be several times too large
@@ -317,8 +315,8 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = RTOL_DELTA) -
         return Certified(value, parts[0][0].error * value)
     expected, best = 1e-12, Certified(1.0, 0.0)
     coarser: _Composition | None = None
-    for finer in REFINEMENTS:
-        found = _composition(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer, coarser=coarser)
+    for div in REFINEMENTS:
+        found = _compose(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / div, coarser=coarser)
         if found is coarser:
             break
         coarser = found
@@ -327,7 +325,7 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = RTOL_DELTA) -
             if bound >= expected:
                 break
             expected = bound
-            found = _composition(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+            found = _compose(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / div)
         if found.is_long:
             delta = probability(found.law.log_chernoff(epsilon))
             return Certified(delta, delta)
@@ -335,7 +333,7 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = RTOL_DELTA) -
         change = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
         delta = probability(log_delta)
         best = min(best, Certified(delta, delta * min(max(found.doubt, change), 1.0)))
-        if change <= 4 * accuracy or found.doubt > 2.0 * accuracy / finer:
+        if change <= 4 * accuracy or found.doubt > 2.0 * accuracy / div:
             break
     return best
 
@@ -420,7 +418,7 @@ def _most(parts: Parts) -> float:
     return sum_above(*((times, curve.at_most) for curve, times in parts))
 
 
-def _composition(
+def _compose(
     parts: Parts,
     delta: float,
     tilt_of: Callable[[ComposedLosses], Tilt],
@@ -491,7 +489,7 @@ def _tabulated(
     end = max(_last_epsilon(curve, floor) for curve, _ in parts)
     knots = [ProfilePoints(curve, end, geometric) for curve, _ in parts]
     while True:
-        hulls = [points.hull() for points in knots]
+        hulls = [knot.hull() for knot in knots]
         coarsest = int(np.gcd.reduce(np.concatenate([hull.index for hull in hulls])))
         losses = [hull.loss(coarsest) for hull in hulls]
         law = ComposedLosses([(loss, times) for loss, (_, times) in zip(losses, parts, strict=True)])
@@ -510,11 +508,9 @@ def _tabulated(
             tolerance = min(tolerance, 0.5)
         done = float(all_excesses.sum()) <= max(accuracy, tolerance)
         chosen = [np.flatnonzero(excess > threshold) for excess in excesses]
-        if not done and sum(
-            points.bisect(hull, selected) for points, hull, selected in zip(knots, hulls, chosen, strict=True)
-        ):
+        if not done and sum(knot.bisect(hull, rows) for knot, hull, rows in zip(knots, hulls, chosen, strict=True)):
             continue
-        if not sum(points.refine_zero(hull) for points, hull in zip(knots, hulls, strict=True)):
+        if not sum(knot.refine_zero(hull) for knot, hull in zip(knots, hulls, strict=True)):
             thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
             return _Composition(law, ComposedLosses(thin), tilt, float(all_excesses.sum()) + value_error)
 

@@ -284,10 +284,8 @@ class _Contour:
         # 4.0: roundings of the sum.
         phases = 4.0 + y * (max(self.max_loss, 0.0) + self.n * self.mean_abs) + (noise * size) ** 2
         phases += 2 * self.n * self.mass * (size > self.law.reach)
-        bulk = 14 * self.width
-        return np.asarray(
-            ROUNDING_16 * phases + np.where(y <= bulk, self._quad_error(bulk), self._quad_error(math.inf))
-        )
+        cut = 14 * self.width
+        return np.asarray(ROUNDING_16 * phases + np.where(y <= cut, self._quad_error(cut), self._quad_error(math.inf)))
 
     def _step(self, goal: float) -> float:
         """Largest step whose aliases are at most ``goal``."""

@@ -364,9 +364,7 @@ class _Cut:
     """
 
     def __init__(self, law: GaussianLaw, n_users: int) -> None:
-        max_few = (
-            700.0  # largest -log P[no blanket message], or number of users, for which M itself is computed, not M - 1
-        )
+        max_few = 700.0  # bound of n_users or -log P[no blanket message] where M, not M - 1, is computed
         self.law, self.n = law, n_users
         log_null = n_users * math.log(law.kept) if law.blanket else -math.inf
         self.is_few = log_null > -max_few if law.blanket else n_users <= max_few
@@ -376,9 +374,9 @@ class _Cut:
         logs, _ = self._powers(x.astype(np.complex128), COARSE)
         self.t = self._ray_start(x, logs)
         at_t, _ = self._powers(np.array([self.t]).astype(np.complex128), COARSE)
-        on_lip = x < self.t
-        self.log_r = np.concatenate([[0.0], np.log(self.t / x[on_lip])])
-        self.log_lip = _jump(np.concatenate([at_t, logs[on_lip]])) - np.log(np.concatenate([[self.t], x[on_lip]]))
+        lip = x < self.t
+        self.log_r = np.concatenate([[0.0], np.log(self.t / x[lip])])
+        self.log_lip = _jump(np.concatenate([at_t, logs[lip]])) - np.log(np.concatenate([[self.t], x[lip]]))
         self.unit = self.base + max(float(self.log_lip.max()), float(self._size(at_t)[0]) - math.log(self.t))
 
     @property
