@@ -223,7 +223,7 @@ def shuffled_rounds_lower(
         return composed
     inputs = (1.0,) if isinstance(noise, GaussianProfile) else (0.0, 1.0)
     laws = [law_from_below(noise, value, checkin_rate) for value in inputs]
-    bounds = [of_law(law, n_users, noise.epsilon0, epsilon, delta, upper=False, close=RTOL_NOISE) for law in laws]
+    bounds = [of_law(law, n_users, noise.epsilon0, epsilon, delta, upper=False, rtol=RTOL_NOISE) for law in laws]
     return max(composed, *bounds)
 
 

@@ -170,16 +170,16 @@ class _SubsampledLaw:
     def transform(self, s: Complexes) -> Complexes:
         return np.asarray(self.present_mass * self.law.transform(s) + self.absent_mass * np.expm1(s * self.absent))
 
-    def turn(self, t: float, y: Reals) -> Complexes:
+    def increment(self, t: float, y: Reals) -> Complexes:
         atom = AtomicLaw(np.array([self.absent]), np.array([self.absent_mass]), 1.0, 0.0)
-        return np.asarray(self.present_mass * self.law.turn(t, y) + atom.turn(t, y))
+        return np.asarray(self.present_mass * self.law.increment(t, y) + atom.increment(t, y))
 
     def decay(self, t: float) -> tuple[float, float]:
         atoms, smooth = self.law.decay(t)
         return self.present_mass * atoms + self.absent_mass * math.exp(t * self.absent), self.present_mass * smooth
 
-    def slip(self, size: float) -> float:
-        return self.present_mass * self.law.slip(size)
+    def quadrature_error(self, size: float) -> float:
+        return self.present_mass * self.law.quadrature_error(size)
 
 
 @functools.lru_cache(maxsize=8)

@@ -18,7 +18,7 @@ from flamelib.accounting.shuffling.gaussian_branch_cut import (
     RTOL_PANEL,
     GaussianLaw,
     _Cut,
-    _held,
+    _representable,
     bracket,
 )
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
@@ -121,7 +121,7 @@ def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
         # Not by the bound of one message alone, which would give the same.
         law = GaussianLaw(noise_std, epsilon, blanket)
         with np.errstate(over="ignore", invalid="ignore"):
-            cut = _Cut(_held(law), 1)
+            cut = _Cut(_representable(law), 1)
             found = cut.bracket(RTOL_PANEL) if cut.unit > MIN_LOG_EXCESS else Bracket(-math.inf, math.inf)
         assert found.low <= truth + 1e-9 or cut.law != law  # at a smaller epsilon it is a bound from above alone
         assert found.high >= truth - 1e-9 or truth < -690

@@ -31,7 +31,7 @@ class TestAtoms:
         y = np.concatenate(
             [pole * (1 + np.array([0, 1, -3, 1e3, -1e6]) * 2.0**-52) for pole in poles] + [[1e-100, 1e12]]
         )
-        for at, found in zip(y, law.turn(0.0, y), strict=True):
+        for at, found in zip(y, law.increment(0.0, y), strict=True):
             sine, cosine = mp.sin(mpf(at)), mp.cos(mpf(at))
             for got, want in ((found.real, -2 * sine**2), (found.imag, 2 * sine * cosine)):
                 assert abs(got - want) <= 8 * 2.0**-53 * abs(want)
