@@ -360,7 +360,7 @@ VOCABULARY: dict[str, Domain] = {
     "momentum": Domain("share of a step that is repeated in the next one", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
-    "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),
+    "sweep_repeats": _count("independent repetitions at each point of a sweep"),
     "small_repeats": _count("independent repetitions with the small crowd"),
     "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
     "sweep_epsilon": _positive("certified budget of a sweep", 30),

@@ -4,6 +4,9 @@ A :func:`client` sees its own gradients and randomness, the :func:`server` the s
 took part.  The sum is divided by the number of records that a round draws on average *by the public parameters*, never
 by how many it drew, for that would tell of them.  A round nobody joins publishes noise, like any other.
 
+Where the server is not trusted with the sum, every client adds noise of its own, those who stay away to zeros
+(:func:`noisy_client`).
+
 Source: Hasircioglu, Gunduz 2022, Algorithm 1, Equation 4, Section 5.5.
 """
 
@@ -56,35 +59,51 @@ def client(protocol: Participation, gradients: ArrayLike, rng: np.random.Generat
     return clipped_sum(rows[drawn], protocol.clip_norm)
 
 
+def noisy_client(protocol: Participation, gradients: ArrayLike, rng: np.random.Generator) -> Reals:
+    """What every client sends to a server that is not trusted: its sum, or zeros if it stays away, and its own noise.
+
+    Its noise alone protects it, so that ``noise_std`` is that of one message.
+    """
+    sent = client(protocol, gradients, rng)
+    dimension = np.shape(gradients)[-1]
+    return (np.zeros(dimension) if sent is None else sent) + protocol.noise_std * rng.standard_normal(dimension)
+
+
 def server(
     protocol: Participation,
     messages: Sequence[ArrayLike],
     dimension: int,
     n_clients: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
 ) -> Reals:
     """The published gradient: the sum of what came, with noise, over the expected number of records.
 
     ``messages`` are vectors from those who joined, maybe none; ``n_clients`` were available, whether or not they
-    joined.
+    joined.  Without a generator no noise is added, for it is in the messages.
     """
     given = check(dimension=dimension, n_clients=n_clients)
     received = [reals("messages", message) for message in messages]
     if len(received) > given["n_clients"] or any(one.shape != (given["dimension"],) for one in received):
         raise DomainError(f"messages must be at most {n_clients} vectors of {dimension} coordinates")
-    noise = protocol.noise_std * rng.standard_normal(given["dimension"])
+    noise = protocol.noise_std * rng.standard_normal(given["dimension"]) if rng else np.zeros(given["dimension"])
     return np.asarray(sum(received, noise) / protocol.expected_records(n_clients))
 
 
-def run(protocol: Participation, gradients: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
+def run(
+    protocol: Participation, gradients: Sequence[ArrayLike], rng: np.random.Generator, *, trusted: bool = True
+) -> Reals:
     """One round: what is published about the gradients, one row a record, of each client available in it.
 
-    Every client and the server get generators of their own, spawned from ``rng``.
+    Every client and the server get generators of their own, spawned from ``rng``.  If the server is not ``trusted``,
+    all clients send, each with its own noise.
     """
     if not len(gradients):
         raise DomainError("n_clients must be a whole number of at least 1: a round needs an available client")
     own = rng.spawn(len(gradients) + 1)
     dimension = np.shape(gradients[0])[-1]
+    if not trusted:
+        noisy = [noisy_client(protocol, rows, one) for rows, one in zip(gradients, own[1:], strict=True)]
+        return server(protocol, noisy, dimension, len(gradients), None)
     sent = [client(protocol, rows, one) for rows, one in zip(gradients, own[1:], strict=True)]
     return server(protocol, [one for one in sent if one is not None], dimension, len(gradients), own[0])
 

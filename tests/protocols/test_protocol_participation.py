@@ -12,6 +12,7 @@ from flamelib.protocols.participation import (
     batch_size,
     client,
     draw_records,
+    noisy_client,
     run,
     server,
 )
@@ -59,6 +60,19 @@ def test_the_moments_of_a_batch_are_those_of_the_enumeration():
     sizes, weights = np.array([len(key) for key in law]), np.array(list(law.values()))
     mean = weights @ sizes
     assert batch_size(0.4, 0.3, 2, 3) == pytest.approx((mean, np.sqrt(weights @ (sizes - mean) ** 2)), rel=1e-12)
+
+
+def test_without_a_trusted_server_everybody_sends_and_the_noise_of_all_adds_up():
+    rng, repeats = np.random.default_rng(8), 3000
+    gradients = [rng.normal(size=(3, 2)) / 9 for _ in range(4)]
+    found = np.array([run(PROTOCOL, gradients, one, trusted=False) for one in rng.spawn(repeats)])
+    mean = 0.12 * np.concatenate(gradients).sum(axis=0) / PROTOCOL.expected_records(4)
+    std = 4**0.5 * PROTOCOL.noise_std / PROTOCOL.expected_records(4)
+    assert np.abs(found.mean(axis=0) - mean).max() < 5 * std / repeats**0.5
+    assert found.std(axis=0) == pytest.approx(std, rel=0.07)
+    for seed in range(20):
+        sent, quiet = (send(SILENT, gradients[0], np.random.default_rng(seed)) for send in (client, noisy_client))
+        assert quiet == pytest.approx(np.zeros(2) if sent is None else sent, abs=1e-10)
 
 
 def test_the_published_gradient_is_unbiased_with_the_noise_it_says():
