@@ -3,13 +3,15 @@
 import fcntl
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from flamebook.claims.ledger import Judged
+    from flamebook.site.written.unknown import Bracket
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -23,19 +25,33 @@ settings.register_profile("same", derandomize=True, deadline=None, suppress_heal
 settings.load_profile("same")
 
 
-@pytest.fixture(scope="session")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
-    """The whole ledger, computed once for all tests: half a minute, which processes side by side share."""
-    from flamebook.claims import ledger
-
+def _shared(tmp_path_factory: pytest.TempPathFactory, name: str, compute: Callable[[], Any]) -> Any:
+    """What takes half a minute, computed once for all tests and for processes side by side."""
     folder = tmp_path_factory.getbasetemp()
     shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with (shared / "ledger.lock").open("w") as lock:
+    with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = shared / "ledger.pickle"
+        kept = shared / f"{name}.pickle"
         if not kept.exists():
-            kept.write_bytes(pickle.dumps(ledger.judge_all()))
-        found: list[Judged] = pickle.loads(kept.read_bytes())
+            kept.write_bytes(pickle.dumps(compute()))
+        return pickle.loads(kept.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
+    """The whole ledger, computed."""
+    from flamebook.claims import ledger
+
+    found: list[Judged] = _shared(tmp_path_factory, "ledger", ledger.judge_all)
+    return found
+
+
+@pytest.fixture(scope="session")
+def brackets(tmp_path_factory: pytest.TempPathFactory) -> "list[Bracket]":
+    """Everything that is still unknown, both ends computed."""
+    from flamebook.site.written import unknown
+
+    found: list[Bracket] = _shared(tmp_path_factory, "brackets", unknown.brackets)
     return found
 
 

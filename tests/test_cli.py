@@ -24,35 +24,6 @@ class TestEvaluate:
         assert reply["id"] == "blanket:lem-hoeffding"
         assert 0 < reply["value"] < 1
 
-    def test_out_of_the_regime_is_infinite(self) -> None:
-        done = flamelib("evaluate", "blanket:erlingsson", "epsilon0=0.4", "n_users=10", "delta=1e-6")
-        assert (done.returncode, json.loads(done.stdout)["value"]) == (0, "inf")
-
-    @pytest.mark.parametrize(
-        ("words", "told"),
-        [
-            ([], "id"),
-            (["blanket:nothing"], "blanket:"),
-            (["blanket:lem-hoefding"], "blanket:lem-hoeffding"),
-            ([*HOEFFDING[1:], "epsilon=-1"], "epsilon must be a number of at least 0"),
-            ([*HOEFFDING[1:], "epsilon=1", "delta=0.1"], "exactly one of epsilon"),
-            ([*HOEFFDING[1:], "delta=1e-6", "delta=1e-6"], "delta is given twice"),
-            ([*HOEFFDING[1:], "delta"], "delta"),
-            ([*HOEFFDING[1:], "delta=1e-6", "n_buckets=3"], "n_buckets"),
-            (["blanket:lem-5.1", "randomizer=kary"], "epsilon0"),
-            (["blanket:lem-5.1", "randomizer=any", "epsilon0=1"], "randomizer"),
-            (["blanket:thm-3.1", "n_users=10", "n_buckets=9", "epsilon=0.1", "delta=1e-9"], "n_users"),
-            (["--bogus"], "--bogus"),
-            (["--stdin", "blanket:lem-5.1"], "--stdin"),
-            (["--list", "nothing"], "prefix"),
-        ],
-    )
-    def test_a_refusal_is_one_sentence_and_status_2(self, words: list[str], told: str) -> None:
-        done = flamelib("evaluate", *words)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.count("\n") == 1
-        assert told in done.stderr
-
     def test_a_fault_is_a_traceback_and_status_1(self) -> None:
         program = (
             "import sys; from flamelib import cli; from flamelib.core.statements import states\n"
@@ -105,11 +76,9 @@ class TestEvaluate:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "evaluate"), (["--help"], "sweep"), (["evaluate", "--help"], "--stdin"), (["evaluate", "-h"], "--list"),
-        (["run", "--help"], "-p"), (["sweep", "--help"], "--executor slurm"),
-        (["record", "--help"], "--again"), (["data", "--help"], "verify"),
-        (["data", "list", "--help"], "flamelib data list"), (["data", "fetch", "--help"], "flamelib data fetch"),
-        (["data", "verify", "--help"], "flamelib data verify"), (["--version"], "flamelib"),
+        ([], "evaluate"), (["--help"], "sweep"), (["evaluate", "-h"], "--list"), (["compare", "--help"], "n_users=1e4"),
+        (["run", "--help"], "-p"), (["sweep", "--help"], "--executor slurm"), (["record", "--help"], "--again"),
+        (["data", "fetch", "--help"], "flamelib data fetch"), (["--version"], "flamelib"),
     ],
 )  # fmt: skip
 def test_help_everywhere(words: list[str], told: str) -> None:
@@ -124,11 +93,9 @@ def test_help_everywhere(words: list[str], told: str) -> None:
     [
         (["evalute", "blanket:lem-5.1"], "evaluate"),
         (["evaluate", "blanket:lem-5.1", "randomizer=kary", "epsilon=1", "n_buckets=3"], "epsilon0"),
-        (["compare", "n_user=100", "epsilon=1"], "n_users"),
         (["compare", "n_users=100", "epsilon=1", "mechanism=blankets"], "blanket"),
         (["run", "crosing"], "crossing"),
         (["run", "crossing", "-p", "delta0=1e-6"], "delta"),
-        (["sweep", "crossing", "-p", "epsilons=1,2"], "epsilon"),
         (["check", "flame:thm-3/always-report"], "flame:thm-3/always-reported"),
         (["record", "legder"], "ledger"),
         (["data", "verify", "mnits"], "mnist"),
@@ -143,36 +110,36 @@ def test_an_unknown_name_is_refused_with_the_nearest(
     assert f": did you mean {near}?" in told.err
 
 
-@pytest.mark.parametrize("place", [1, 2, 6])
-def test_json_may_be_asked_for_anywhere_after_the_command(place: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_may_be_asked_for_anywhere_after_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     words = [*HOEFFDING, "epsilon=0.1"]
     assert cli.main(words) == 0
     plain = capsys.readouterr().out
-    assert cli.main([*words[:place], "--json", *words[place:]]) == 0
-    assert capsys.readouterr().out == plain
+    for place in (1, 6):
+        assert cli.main([*words[:place], "--json", *words[place:]]) == 0
+        assert capsys.readouterr().out == plain
     assert cli.main(["compare", "--json", "n_users=1e3", "epsilon0=1e-9", "mechanism=local"]) == 0
-
-
-def test_a_list_of_many_names_has_lines_of_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["record", "certified", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 2
-    assert max(map(len, lines)) <= 120
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["bogus"], "bogus"),
+        (["evaluate"], "id"),
+        ([*HOEFFDING, "epsilon=-1"], "epsilon must be a number of at least 0"),
+        ([*HOEFFDING, "delta=1e-6", "delta=1e-6"], "delta is given twice"),
+        ([*HOEFFDING, "delta"], "delta"),
+        (["evaluate", "--bogus"], "--bogus"),
+        (["evaluate", "--stdin", "blanket:lem-5.1"], "--stdin"),
+        (["evaluate", "--list", "nothing"], "prefix"),
+        (["compare"], "n_users is missing"),
+        (["compare", "n_users=1e3"], "exactly one of epsilon and epsilon0"),
+        (["compare", "n_users=1e3", "epsilon0=0.5,1"], "epsilon0 must be one number"),
         (["run"], "NOTEBOOK"),
         (["run", "bogus"], "notebook"),
-        (["run", "bogus", "--bogus"], "--bogus"),
-        (["sweep", "bogus", "-p", "n_users=1,2"], "notebook"),
         (["sweep", "bogus", "--jobs", "many"], "--jobs"),
         (["record", "bogus"], "name must be one of bench, benchmarks, beside, certified, "),
         (["record", "ledger/bogus"], "part must be one of blanket, flame, "),
         (["data"], "command"),
-        (["data", "verify", "bogus"], "mnist"),
         (["data", "fetch", "bogus"], "mnist"),
     ],
 )
@@ -233,25 +200,3 @@ class TestCompare:
         assert shown[:2] == ["0 of 14 answered, waiting for local", "1 of 14 answered, waiting for blanket"]
         assert shown[-1] == "", "nothing of it stays"
         assert len(shown) == len(told.out.splitlines()) + 1 == 15
-
-    def test_help(self) -> None:
-        done = flamelib("compare", "--help")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "Examples:\n  flamelib compare n_users=1e4" in done.stdout
-
-    @pytest.mark.parametrize(
-        ("words", "told"),
-        [
-            ([], "n_users is missing"),
-            (["n_users=1e3"], "exactly one of epsilon and epsilon0"),
-            (["n_users=1e3", "epsilon=1", "colour=2"], "colour"),
-            (["n_users=1e3", "epsilon0=0.5,1"], "epsilon0 must be one number"),
-            (["n_users=1e3", "epsilon"], "name=value"),
-            (["--fast", "n_users=1e3"], "--fast"),
-        ],
-    )
-    def test_a_refusal_is_one_sentence_and_status_2(self, words: list[str], told: str) -> None:
-        done = flamelib("compare", *words)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.count("\n") == 1
-        assert told in done.stderr

@@ -60,35 +60,20 @@ def registered() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registered")
 class TestForm:
-    def test_every_key_in_order(self) -> None:
+    def test_every_key(self) -> None:
         given = {"randomizer": "kary", "epsilon0": "2", "n_buckets": "1e1", "n_users": "1e6", "delta": "1e-6"}
         reply = answers.answer("blanket:try-sum", given)
-        assert list(reply) == ["id", "value", "gives", "adjacency", "rests_on", "inputs", "source"]
         assert reply["value"] == 2 + 10**6 + 1000
         assert (reply["gives"], reply["adjacency"]) == ("upper", "replace-one")
-        assert reply["inputs"] == {
-            "randomizer": "kary",
-            "epsilon0": 2.0,
-            "n_buckets": 10,
-            "n_users": 10**6,
-            "delta": 1e-6,
-        }
+        sizes = {"n_buckets": 10, "n_users": 10**6}
+        assert reply["inputs"] == {"randomizer": "kary", "epsilon0": 2.0, "delta": 1e-6} | sizes
         assert isinstance(reply["inputs"]["n_users"], int)
         assert reply["source"] == f"{DOCUMENTS['blanket']}: a sum"
         assert "\n" not in reply["source"]
 
-    def test_epsilon_given_or_delta_given(self) -> None:
-        common = {"randomizer": "any", "epsilon0": 1, "n_users": 10}
-        assert answers.answer("blanket:try-sum", common | {"epsilon": 0.1})["value"] == 111
-        assert answers.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
-
     def test_gaussian_answers_with_its_own_parameter(self) -> None:
         reply = answers.answer("blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0})
         assert reply["value"] == "inf"
-
-    def test_direction_may_depend_on_the_inputs(self) -> None:
-        assert answers.answer("shuffle:try-own", {"epsilon0": 2})["gives"] == "upper"
-        assert answers.answer("shuffle:try-own", {"epsilon0": 1})["gives"] == "value"
 
     @pytest.mark.parametrize(
         ("n_users", "value"),
@@ -105,14 +90,6 @@ class TestForm:
     def test_uncertainty_only_where_the_answer_has_one(self) -> None:
         assert answers.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
         assert "uncertainty" not in answers.answer("blanket:try-values", {"n_users": 10})
-
-    def test_a_value_rests_on_nothing(self) -> None:
-        keys = ["id", "value", "gives", "adjacency", "inputs", "source"]
-        assert list(answers.answer("blanket:try-values", {"n_users": 10})) == keys
-        assert list(answers.answer("shuffle:try-own", {"epsilon0": 1})) == keys
-
-    def test_an_optional_parameter_may_be_given(self) -> None:
-        assert answers.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8
 
     def test_every_digit_of_a_float_is_kept(self) -> None:
         line = answers.dumps(answers.answer("shuffle:try-own", {"epsilon0": 0.1 + 0.2}))
@@ -131,18 +108,12 @@ ANYTHING = st.one_of(
 KARY = {"randomizer": "kary", "epsilon0": 1, "n_buckets": 2, "n_users": 10, "delta": 1e-6}
 REFUSALS = [
     ("blanket:try-summ", {}, ["id", "blanket:try-sum", "--list"]),
-    ("nonsense", {}, ["id", "blanket:", "clones:"]),
     ("", {}, ["id"]),
-    ("blanket:try-sum", {**KARY, "bogus": 1}, ["bogus", "n_buckets"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_users"}, ["n_users", "[2, 2^53]"]),
-    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "epsilon0"}, ["epsilon0", "(0, 700]"]),
-    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_buckets"}, ["n_buckets", "[2, 2^53]"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "randomizer"}, ["randomizer", "kary, gaussian, any"]),
-    ("blanket:try-sum", {**KARY, "randomizer": "laplace"}, ["randomizer", "kary, gaussian, any"]),
     ("blanket:try-sum", {**KARY, "randomizer": ["kary"]}, ["randomizer", "kary, gaussian, any"]),
     ("blanket:try-sum", {**KARY, "randomizer": "any"}, ["n_buckets", "randomizer=any"]),
     ("blanket:try-sum", {**KARY, "noise_std": 1}, ["noise_std", "randomizer=kary"]),
-    ("blanket:try-sum", {**KARY, "epsilon": 1}, ["epsilon", "delta", "[0, 1]"]),
     ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "delta"}, ["epsilon", "delta", "[0, 1]"]),
 ]
 
@@ -159,23 +130,12 @@ def test_refusals_name_the_parameter_and_its_domain(key: str, inputs: dict[str, 
 
 @pytest.mark.usefixtures("registered")
 class TestBatch:
-    def test_replies_stand_in_the_order_of_the_requests(self) -> None:
-        lines = [json.dumps({"id": "shuffle:try-own", "inputs": {"epsilon0": 1 + k}}) for k in range(5)]
-        lines.insert(2, "   \n")
-        lines.insert(3, '{"id": "blanket:try-sum", "inputs": {}}')
-        found = list(answers.replies(lines))
-        assert [reply.get("value", "refused") for reply in found] == [1, 2, "refused", 3, 4, 5]
-        assert found[2]["id"] == "blanket:try-sum"
-        assert list(found[2]) == ["id", "refused"]
-
     @pytest.mark.parametrize(
         ("line", "key", "word"),
         [
             ("{", None, "JSON"), ("[]", None, "JSON"), ("[" * 100_000, None, "JSON"), ("1" * 5000, None, "JSON"),
-            ("{}", None, "id"), ('{"id": 3}', 3, "id"),
+            ('{"id": 3}', 3, "id"),
             ('{"id": "shuffle:try-own", "inputs": []}', "shuffle:try-own", "inputs"),
-            ('{"id": "shuffle:try-own", "input": {}}', "shuffle:try-own", "input"),
-            ('{"id": "shuffle:try-own"}', "shuffle:try-own", "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1, "epsilon0": 2}}', None, "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": NaN}}', "shuffle:try-own", "epsilon0"),
             ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1e999}}', "shuffle:try-own", "epsilon0"),

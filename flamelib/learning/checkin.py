@@ -21,8 +21,8 @@ import numpy as np
 from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
-from flamelib.learning.records import Records, tester
-from flamelib.learning.rounds import History, Training, follow
+from flamelib.learning.records import Records
+from flamelib.learning.rounds import History, Training, side_by_side
 from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.protocols.checkin import draw_clients
 
@@ -82,13 +82,8 @@ def train(
 
         return Training({"parameters": parameters}, (coins, messages, directions), one_round)
 
-    test, about = tester(model, records), (model, records, len(held), arriving)
-    found = {
-        name: follow(test, training(scheme), given["rounds"], given["points"], (*about, scheme))
-        for name, scheme in schemes.items()
-    }
-    tested, _, sizes = next(iter(found.values()))
-    return History(tested, {name: accuracy for name, (_, accuracy, _) in found.items()}, sizes)
+    about = (len(held), arriving)
+    return side_by_side(model, records, schemes, training, given["rounds"], given["points"], about)
 
 
 def _summed_messages(

@@ -7,6 +7,7 @@ before its SHA-256 digest is that of ``datasets.json``; a download arrives atomi
 
 import functools
 import gzip
+import hashlib
 import json
 import os
 import zipfile
@@ -32,6 +33,7 @@ State = Literal["good", "corrupt", "missing"]
 _PARTS: tuple[Part, ...] = ("train", "test")
 _ARRAYS = ("images", "labels")
 _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
+_FALLBACK = ("mnist", _DIGITS)
 _JOINED = {"letters-and-digits": ("mnist", "emnist-letters")}  # classes of the second set follow those of the first
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own
 _OWN_KEPT_FOR_TEST = 6  # of so many rows of one's own file one, drawn with this seed
@@ -67,10 +69,6 @@ class Dataset:
 
     name: str
     requested: str
-    part: str
-    title: str
-    people: str
-    licence: str
     n: int
     classes: int
     notice: str
@@ -99,18 +97,12 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file of a set: where it was found, and whether its digest is the published one.
-
-    ``bytes`` is its published size, ``None`` where only the digest is known.
-    """
+    """One file of a set: where it was found, and whether its digest is the published one."""
 
     dataset: str
     file: str
     where: Where
     state: State
-    bytes: int | None
-    expected: str
-    found: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +131,9 @@ def listing() -> tuple[Listed, ...]:
 def _together(name: str, parts: Sequence[Listed]) -> Listed:
     title = " and ".join(one.title.partition(",")[0] for one in parts)
     licence = "; ".join(f"{one.name}: {one.licence}" for one in parts)
-    classes, train, test = (sum(getattr(one, size) for one in parts) for size in ("classes", "train", "test"))
-    size = sum(one.bytes or 0 for one in parts)
+    classes, train, test, size = (
+        sum(getattr(one, number) for one in parts) for number in ("classes", "train", "test", "bytes")
+    )
     return Listed(name, title, _ARRAYS, classes, train, test, size, licence, tuple(one.name for one in parts))
 
 
@@ -157,7 +150,7 @@ def load(
     name: str,
     part: Part = "train",
     want: Sequence[str] | None = None,
-    fallback: Sequence[str] = ("mnist", _DIGITS),
+    fallback: Sequence[str] = _FALLBACK,
 ) -> Dataset:
     """The set of this name, or the first of ``fallback`` that can be had; the record says which.
 
@@ -196,12 +189,7 @@ def refuse(argument: str, name: str, want: Sequence[str] = ()) -> None:
         raise DomainError(f"{argument} must be a data set with {' and '.join(want)}, got {name!r}")
 
 
-def stand_in(
-    name: str,
-    want: Sequence[str] | None = None,
-    parts: Sequence[Part] = _PARTS,
-    fallback: Sequence[str] = ("mnist", _DIGITS),
-) -> tuple[str, str] | None:
+def stand_in(name: str, want: Sequence[str] | None = None, parts: Sequence[Part] = _PARTS) -> tuple[str, str] | None:
     """The set that :func:`load` returns in place of this one, and why; ``None`` where the set itself can be had.
 
     Raises
@@ -213,7 +201,7 @@ def stand_in(
         try:
             load(name, part, want, fallback=())
         except MissingData as missing:
-            for other in fallback:
+            for other in _FALLBACK:
                 with suppress(MissingData):
                     return load(other, part, want, fallback=()).name, str(missing)
             raise
@@ -266,8 +254,7 @@ def _one(name: str, requested: str, part: str, want: Sequence[str] | None, reaso
     readers = {array: functools.partial(_upright, path, entry, array) for array, path in paths.items()}
     n = entry["sizes"][part]
     notice = _notice(f"{n:,} {' and '.join(arrays)} of {entry['title']} ({part} part)", requested, name, reason)
-    about = (entry["title"], entry["people"], entry["licence"])
-    return Dataset(name, requested, part, *about, n, entry["classes"], notice, readers)
+    return Dataset(name, requested, n, entry["classes"], notice, readers)
 
 
 def _upright(path: Path, entry: Mapping[str, Any], array: str) -> Bytes:
@@ -285,11 +272,10 @@ def _joined(name: str, requested: str, part: str, want: Sequence[str] | None, re
         "labels": lambda: np.concatenate([one.labels + first for one, first in zip(members, firsts, strict=True)]),
     }
     listed = next(one for one in listing() if one.name == name)
-    people = "; ".join(one.people for one in members)
     n = sum(one.n for one in members)
     notice = _notice(f"{n:,} images and labels of {listed.title} ({part} part)", requested, name, reason)
     kept = {array: readers[array] for array in (want or _ARRAYS)}
-    return Dataset(name, requested, part, listed.title, people, listed.licence, n, listed.classes, notice, kept)
+    return Dataset(name, requested, n, listed.classes, notice, kept)
 
 
 def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
@@ -303,8 +289,7 @@ def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataE
     held = {"images": images, "labels": bunch.target[rows].astype(np.uint8)}
     readers = {array: functools.partial(held.__getitem__, array) for array in (want or _ARRAYS)}
     notice = _notice(f"{len(images):,} real handwritten digits inside scikit-learn", requested, _DIGITS, reason)
-    about = ("handwritten digits, 8 x 8", "Alpaydin, Kaynak 1998 (UCI)", "BSD-3-Clause, with scikit-learn")
-    return Dataset(_DIGITS, requested, part, *about, len(images), 10, notice, readers)
+    return Dataset(_DIGITS, requested, len(images), 10, notice, readers)
 
 
 def _own(name: str, part: str, want: Sequence[str] | None) -> Dataset:
@@ -320,7 +305,7 @@ def _own(name: str, part: str, want: Sequence[str] | None) -> Dataset:
     classes = 1 + max((int(one["labels"].max()) for one in (held, kept) if "labels" in one), default=-1)
     taken, told = _part_of_own(title, part, held, kept)
     readers = {array: functools.partial(taken.__getitem__, array) for array in taken}
-    return Dataset(name, name, part, title, "", "your own", _rows(taken), classes, f"Your own data: {told}.", readers)
+    return Dataset(name, name, _rows(taken), classes, f"Your own data: {told}.", readers)
 
 
 def _arrays_in(name: str, title: str) -> dict[str, NDArray[Any]]:
@@ -424,7 +409,7 @@ def _state(name: str, file: Mapping[str, Any]) -> FileState:
     where, path = _present(_registry()[name], file)
     found = _digest(path) if path else ""
     state: State = "missing" if path is None else "good" if found == file["sha256"] else "corrupt"
-    return FileState(name, os.fspath(file["name"]), where, state, file["bytes"], file["sha256"], found)
+    return FileState(name, file["name"], where, state)
 
 
 # --- where a file is, and how it gets there ---------------------------------------------------------
@@ -453,10 +438,8 @@ def _cache(entry: Mapping[str, Any]) -> Path:
 
 def _digest(path: Path) -> str:
     """SHA-256 of a file."""
-    with extra("learning"):
-        import pooch
-
-    return str(pooch.file_hash(path, alg="sha256"))
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _locate(name: str, entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:
@@ -488,27 +471,26 @@ def _download(name: str, entry: Mapping[str, Any], file: Mapping[str, Any]) -> P
 
 
 def _from_origin(entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:
-    *others, last = entry["origin"]
-    for origin in others:
+    for origin in entry["origin"]:
         try:
             return _retrieve(origin + file["name"], _cache(entry), file["name"], file["sha256"])
         except OSError as error:
-            if error.filename is not None:
+            if error.filename is not None:  # the disk, not the network
                 raise
-    return _retrieve(last + file["name"], _cache(entry), file["name"], file["sha256"])
+    raise ConnectionError("no origin answers")
 
 
 def _from_archive(entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:
     """One archive holds many files: fetched once, each file checked as it is taken out."""
     archive = _cache(entry) / Path(entry["origin"][0]).name
-    if not archive.is_file():
-        _retrieve(entry["origin"][0], _cache(entry), archive.name, None)
+    _retrieve(entry["origin"][0], _cache(entry), archive.name, None)
     target = _cache(entry) / str(file["name"])
     partial = target.with_suffix(f".{os.getpid()}.partial")
     try:
         with zipfile.ZipFile(archive) as members:
             partial.write_bytes(members.read(f"{entry['archive']}{file['name']}"))
-        _same(partial, file["name"], file["sha256"])
+        if (found := _digest(partial)) != file["sha256"]:
+            raise DataError(f"{file['name']} in {archive.name} is not the published file: SHA-256 {found}")
         return partial.replace(target)
     except (zipfile.BadZipFile, KeyError) as error:
         archive.unlink()
@@ -517,24 +499,14 @@ def _from_archive(entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:
         partial.unlink(missing_ok=True)
 
 
-def _same(path: Path, name: str, expected: str) -> None:
-    found = _digest(path)
-    if found != expected:
-        raise DataError(f"{name} as downloaded is not the published file: SHA-256 {found}, expected {expected}")
-
-
 def _retrieve(url: str, folder: Path, name: str, sha256: str | None) -> Path:
-    """pooch writes beside the target and moves the file into place after it has checked the digest."""
+    """The file, there already or downloaded: moved into place by pooch after it has checked the digest."""
     with extra("learning"):
         import pooch
 
     pooch.get_logger().setLevel("WARNING")
-    arrival = f"{name}.{os.getpid()}.partial"
-    downloader = pooch.HTTPDownloader(timeout=_SECONDS_TO_ANSWER)
     try:
-        pooch.retrieve(url, known_hash=None, fname=arrival, path=folder, downloader=downloader)
-        if sha256 is not None:
-            _same(folder / arrival, name, sha256)
-        return (folder / arrival).replace(folder / name)
-    finally:
-        (folder / arrival).unlink(missing_ok=True)
+        pooch.retrieve(url, sha256, name, folder, downloader=pooch.HTTPDownloader(timeout=_SECONDS_TO_ANSWER))
+    except ValueError as wrong:  # its first sentence names the file and both digests
+        raise DataError(f"{name} is not the published file: {str(wrong).partition('. ')[0]}") from None
+    return folder / name

@@ -8,7 +8,7 @@ The published test part overlaps with what the users hold; :class:`Users` says w
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -92,7 +92,7 @@ def _gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: in
     order = rng.permuted(np.tile(np.arange(train.classes), (n_users, 1)), axis=1)
     records = np.take_along_axis(of_class, order, axis=1)
     mine, others = np.split(records, [int(_TRAINING_SHARE * train.classes)], axis=1)
-    standardise = _Standard.of(train, test)
+    standardise = _standardised(train, test)
     images = standardise(mine)
     tested = Samples(standardise(others.ravel()), labels[others.ravel()])
     official = np.arange(train.n, train.n + test.n)
@@ -109,39 +109,28 @@ def _gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: in
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Standard:
-    """Images of both parts by their number, standardised with the mean and deviation of all."""
-
-    parts: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-    mean: Reals
-    spread: Reals
-
-    @classmethod
-    def of(cls, train: Dataset, test: Dataset) -> "_Standard":
-        parts = (train.images.reshape(train.n, -1), test.images.reshape(test.n, -1))
-        total, squares = np.zeros((2, parts[0].shape[1]))
-        for chunk in _chunks(parts):
+def _standardised(train: Dataset, test: Dataset) -> Callable[[Wholes], Floats]:
+    """A function from numbers of images of both parts to these images, standardised over all."""
+    first, second = train.images.reshape(train.n, -1), test.images.reshape(test.n, -1)
+    total, squares = np.zeros((2, first.shape[1]))
+    for part in (first, second):
+        for start in range(0, len(part), _CHUNK):
+            chunk = part[start : start + _CHUNK].astype(np.float64)
             total += chunk.sum(axis=0)
             squares += (chunk**2).sum(axis=0)
-        mean = total / (train.n + test.n)
-        return cls(parts, mean, np.sqrt(np.maximum(squares / (train.n + test.n) - mean**2, 0)))
+    mean = total / (train.n + test.n)
+    spread = np.sqrt(np.maximum(squares / (train.n + test.n) - mean**2, 0))
 
-    def __call__(self, numbers: Wholes) -> Floats:
-        first, second = self.parts
-        found = np.empty((numbers.size, first.shape[1]), dtype=np.float32)
+    def images(numbers: Wholes) -> Floats:
         flat = numbers.ravel()
+        found = np.empty((flat.size, first.shape[1]), dtype=np.float32)
         early = flat < len(first)
         found[early], found[~early] = first[flat[early]], second[flat[~early] - len(first)]
-        found -= self.mean.astype(np.float32)
-        found /= (self.spread + 0.001).astype(np.float32)
+        found -= mean.astype(np.float32)
+        found /= (spread + 0.001).astype(np.float32)
         return found.reshape(*numbers.shape, -1)
 
-
-def _chunks(parts: tuple[NDArray[np.uint8], ...]) -> Iterator[Reals]:
-    for part in parts:
-        for start in range(0, len(part), _CHUNK):
-            yield part[start : start + _CHUNK].astype(np.float64)
+    return images
 
 
 class Published(Protocol):

@@ -87,10 +87,10 @@ class SoftmaxRegression(Checked, Model):
 
     def scores(self, parameters: ArrayLike, samples: Floats) -> Floats:
         """Scores before the softmax, shape of ``samples`` with the last axis replaced by ``(n_classes,)``."""
-        weights, bias = self._parts(parameters)
+        layer = self._single(parameters).reshape(self.n_inputs + 1, self.n_classes)
         if samples.ndim < 2 or samples.shape[-1] != self.n_inputs:
             raise DomainError(f"samples must have {self.n_inputs} numbers on their last axis, got {samples.shape}")
-        flat = samples.reshape(-1, self.n_inputs) @ weights + bias
+        flat = samples.reshape(-1, self.n_inputs) @ layer[:-1] + layer[-1]
         return np.asarray(flat.reshape(*samples.shape[:-1], self.n_classes))
 
     def local_updates(
@@ -131,10 +131,6 @@ class SoftmaxRegression(Checked, Model):
         squares = np.einsum("ij,ij->i", slopes, slopes) * (np.einsum("ij,ij->i", samples, samples) + 1)
         slopes *= weights(np.sqrt(squares)).astype(np.float32)[:, None]
         return np.concatenate([(samples.T @ slopes).ravel(), slopes.sum(axis=0)])
-
-    def _parts(self, parameters: ArrayLike) -> tuple[Floats, Floats]:
-        single = self._single(parameters)
-        return single[: -self.n_classes].reshape(self.n_inputs, self.n_classes), single[-self.n_classes :]
 
 
 def gram_matrices(samples: Floats) -> Floats:

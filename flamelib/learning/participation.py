@@ -14,8 +14,8 @@ import numpy as np
 
 from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
-from flamelib.learning.records import Records, tester
-from flamelib.learning.rounds import History, Training, follow
+from flamelib.learning.records import Records
+from flamelib.learning.rounds import History, Training, side_by_side
 from flamelib.mechanisms.vectors import check_noise
 from flamelib.protocols.participation import Participation, draw_records
 
@@ -79,10 +79,5 @@ def train(
 
         return Training({"parameters": parameters, "step": step}, (batches, directions), one_round)
 
-    test, about = tester(model, records), (model, records, participation_rate, record_rate, size, crowd, momentum)
-    found = {
-        name: follow(test, training(scheme), given["rounds"], given["points"], (*about, scheme))
-        for name, scheme in schemes.items()
-    }
-    tested, _, sizes = next(iter(found.values()))
-    return History(tested, {name: accuracy for name, (_, accuracy, _) in found.items()}, sizes)
+    about = (participation_rate, record_rate, size, crowd, momentum)
+    return side_by_side(model, records, schemes, training, given["rounds"], given["points"], about)

@@ -1,15 +1,14 @@
 """What every experiment on images shares: records to be dealt out, and images to test on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.core.arrays import Floats, Reals, Wholes
+from flamelib.core.arrays import Floats, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.datasets import load
-from flamelib.learning.models import Model, SoftmaxRegression
+from flamelib.learning.models import SoftmaxRegression
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,3 @@ def _pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 def _standard(images: NDArray[np.uint8], mean: float, spread: float) -> Floats:
     return np.asarray((images - np.float32(mean)) / np.float32(spread), dtype=np.float32)
-
-
-def tester(model: Model, records: Records) -> Callable[[Reals], float]:
-    """A function from parameters to the share of the records' test images that they classify correctly."""
-    return lambda parameters: model.accuracy(parameters, records.tested.images, records.tested.labels)

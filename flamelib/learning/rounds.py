@@ -12,12 +12,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.models import Model
+from flamelib.learning.records import Records
+
+Scheme = TypeVar("Scheme")
 
 # What trainings compute with, under the library's folder: a state that other code has kept is not read.
 _CODE = ("learning/*.py", "mechanisms/vectors.py", "protocols/checkin.py", "protocols/participation.py")
@@ -95,6 +99,31 @@ def follow(
             state = training.state() if len(accuracy) < len(tested) else {}
             _write(file, {"accuracy": accuracy, "batches": batches, **state})
     return tested, np.array(accuracy), batches
+
+
+def side_by_side(
+    model: Model,
+    records: Records,
+    schemes: Mapping[str, Scheme],
+    training: Callable[[Scheme], Training],
+    rounds: int,
+    points: int,
+    about: tuple[object, ...],
+) -> History:
+    """Every scheme's training from its beginning, one after another, tested on the records' test images.
+
+    ``about`` holds what the numbers depend on beside model, records and scheme, as for :func:`follow`.
+    """
+
+    def test(parameters: Reals) -> float:
+        return model.accuracy(parameters, records.tested.images, records.tested.labels)
+
+    found = {
+        name: follow(test, training(scheme), rounds, points, (model, records, *about, scheme))
+        for name, scheme in schemes.items()
+    }
+    tested, _, batches = next(iter(found.values()))
+    return History(tested, {name: accuracy for name, (_, accuracy, _) in found.items()}, batches)
 
 
 def _file(training: Training, tested: Wholes, about: object) -> Path | None:

@@ -80,14 +80,6 @@ class CapMessages:
         gain = math.expm1(self.epsilon0)
         return self.clip_norm / (gain * self.mass * _cap_mean(self.dimension, self.threshold))
 
-    def log_density(self, message: ArrayLike, vector: ArrayLike) -> float:
-        """Logarithm of the density of one message given one input, against the uniform law on the sphere."""
-        received, given = _row("message", message, self.dimension), _row("vector", vector, self.dimension)
-        cosine = float(received @ _directions(given[None])[0]) / float(np.linalg.norm(received))
-        positive = (1 + min(1.0, float(np.linalg.norm(given)) / self.clip_norm)) / 2
-        inside = positive * (cosine >= self.threshold) + (1 - positive) * (-cosine >= self.threshold)
-        return math.log(self.mass) + math.log1p(math.expm1(self.epsilon0) * inside)
-
     def sample(self, vectors: ArrayLike, rng: np.random.Generator) -> Reals:
         """One message for each row, clipped first; shape (n, dimension) for both."""
         rows = _rows(vectors, self.dimension, self.clip_norm)
@@ -217,13 +209,6 @@ def _rows(vectors: ArrayLike, dimension: int, clip_norm: float) -> Reals:
     if rows.ndim != 2 or rows.shape[1] != dimension:
         raise DomainError(f"vectors must have shape (n, {dimension}), got {rows.shape}")
     return rows * clip_factors(np.linalg.norm(rows, axis=1), clip_norm)[:, None]
-
-
-def _row(name: str, vector: ArrayLike, dimension: int) -> Reals:
-    array = reals(name, vector)
-    if array.shape != (dimension,):
-        raise DomainError(f"{name} must have shape ({dimension},), got {array.shape}")
-    return array
 
 
 def _directions(rows: Reals) -> Reals:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals, no_mask
 from flamelib.core.vocabulary import Checked, DomainError, check, keep
+from flamelib.mechanisms.vectors import clip_factors
 
 Updates = NDArray[np.floating]
 _ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
@@ -88,7 +89,7 @@ class CentralGaussian(Checked):
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             block = rows[start : start + _ROWS_AT_ONCE].astype(np.float64)
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
-            total = total + np.minimum(1.0, self.clip_norm / np.maximum(norms, np.finfo(float).tiny)) @ block
+            total = total + clip_factors(norms, self.clip_norm) @ block
         return Mean(total / len(rows))
 
 

@@ -6,6 +6,7 @@ Source: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,9 +102,8 @@ def _at_most(k: int, n: int, rate: float) -> float:
 def _threshold(certain: int, shift: int, epsilon: float) -> int:
     """Least t with ``Pr[B = t - shift] > exp(epsilon) Pr[B = t]``, B binomial: bisection on a monotone ratio."""
     steps = np.arange(shift)
-    low, high = shift, certain + 1
-    while low < high:
-        middle = (low + high) // 2
-        ratio = float(np.log((float(middle) - steps) / (float(certain - middle + shift) - steps)).sum())
-        low, high = (low, middle) if ratio > epsilon else (middle + 1, high)
-    return low
+
+    def exceeds(t: int) -> bool:
+        return float(np.log((float(t) - steps) / (float(certain - t + shift) - steps)).sum()) > epsilon
+
+    return shift + bisect_left(range(shift, certain + 1), True, key=exceeds)

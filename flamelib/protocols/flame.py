@@ -24,8 +24,8 @@ number forwarded tells nothing; how many were dropped stays with the shuffler an
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Table 1, Algorithms 2 to 4.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -311,29 +311,30 @@ class RoundResult:
     rejected: dict[str, int]
 
 
-def run(
-    protocol: Protocol,
-    updates: ArrayLike | Iterator[ArrayLike],
-    rng: np.random.Generator,
-    *,
-    literal: bool = False,
-) -> RoundResult:
+def run(protocol: Protocol, updates: ArrayLike | Iterator[ArrayLike], rng: np.random.Generator) -> RoundResult:
     """One round in the open (nothing is sealed: a simulation), with the law of the real one.
 
-    Updates, one row for each user, may come as an iterator of blocks of rows; they are clipped here.  ``literal`` plays
-    every party: every dummy is drawn, every bag permuted.  Without it, the sum of each bag is drawn, which has the same
-    law, for a sum does not depend on the order and those of blanket messages have a closed form.  Users and shuffler
-    get generators of their own, spawned from ``rng``.
+    Updates, one row for each user, may come as an iterator of blocks of rows; they are clipped here.  The sum of each
+    bag is drawn: it has the law of the parties' messages, for a sum does not depend on the order and sums of blanket
+    messages have a closed form.  Users and shuffler get generators of their own, spawned from ``rng``.
     """
     for_users, for_shuffler = rng.spawn(2)
-    blocks = updates if isinstance(updates, Iterator) else iter([updates])
-    checked = _all_rows(protocol, blocks)
-    if not literal:
-        return _run_by_sums(protocol, checked, for_users, for_shuffler)
-    parts = ((first, user(protocol, rows, for_users)) for first, rows in _numbered(checked))
-    shuffled = shuffler(protocol, _joined(parts), for_shuffler)
-    estimate, received = analyzer(protocol, shuffled.bags)
-    return RoundResult(estimate, received, shuffled.overflow, {"stray": shuffled.strays})
+    blocks = _all_rows(protocol, updates if isinstance(updates, Iterator) else iter([updates]))
+    size, dimension = protocol.padded, protocol.dimension
+    if isinstance(protocol, FlameSimple):
+        overflow, sums = np.zeros(dimension, dtype=np.int64), _sums_of_all(protocol, blocks, for_users)
+    else:
+        places, values, hiding = _gathered(protocol, blocks, for_users)
+        true = np.bincount(places, minlength=dimension)
+        overflow = np.maximum(true + hiding - size, 0)
+        full = overflow > 0
+        true[full] = for_shuffler.hypergeometric(true[full], hiding[full], size)
+        crowded = np.flatnonzero(full[places])
+        dropped = crowded[random_ranks(places[crowded], dimension, for_shuffler) >= true[places[crowded]]]
+        places, values = np.delete(places, dropped), np.delete(values, dropped)
+        sums = coordinates.centred_sums(protocol.randomizer, places, values, dimension, for_users)
+        sums += coordinates.centred_blanket_sums(protocol.randomizer, size - true, for_shuffler)
+    return RoundResult(_estimated(protocol, sums), np.full(dimension, size), overflow, {"stray": 0})
 
 
 def run_sealed(
@@ -352,49 +353,16 @@ def run_sealed(
     key, round_name = sealing.AnalyzerKey(), sealing.new_round()
     seal = partial(sealing.seal, key.public, round_name)
     *for_users, for_shuffler = rng.spawn(protocol.n_users + 1)
-    sent = (user(protocol, row, own) for row, own in zip(rows, for_users, strict=True))
-    reports = _joined(enumerate(replace(report, messages=seal(report.places, report.messages)) for report in sent))
+    sent = [user(protocol, row, own) for row, own in zip(rows, for_users, strict=True)]
+    senders = np.repeat(np.arange(len(sent)), [one.places.size for one in sent])
+    places, messages = (np.concatenate([getattr(one, part) for one in sent]) for part in ("places", "messages"))
+    reports = Reports(senders, places, seal(places, messages))
     shuffled = shuffler(protocol, on_the_way(reports) if on_the_way else reports, for_shuffler, seal)
     opened = sealing.open_bags(key, round_name, shuffled.bags.astype(np.uint8, copy=False))
     estimate, received = analyzer(protocol, opened.values)
     strange = int(np.isfinite(opened.values).sum() - received.sum())
     rejected = {"stray": shuffled.strays, **opened.refused, "no letter": strange}
     return RoundResult(estimate, received, shuffled.overflow, rejected)
-
-
-def _numbered(blocks: Iterable[Reals]) -> Iterator[tuple[int, Reals]]:
-    """Each block with the number of its first user."""
-    first = 0
-    for rows in blocks:
-        yield first, rows
-        first += len(rows)
-
-
-def _joined(parts: Iterable[tuple[int, Reports]]) -> Reports:
-    """Reports of several blocks of users, each given with the number of its first user."""
-    moved = [replace(part, senders=part.senders + first) for first, part in parts]
-    return Reports(*(np.concatenate([getattr(one, name) for one in moved]) for name in Reports.__slots__))
-
-
-def _run_by_sums(
-    protocol: Protocol, blocks: Iterator[Reals], for_users: np.random.Generator, for_shuffler: np.random.Generator
-) -> RoundResult:
-    size, dimension = protocol.padded, protocol.dimension
-    if isinstance(protocol, FlameSimple):
-        overflow, sums = np.zeros(dimension, dtype=np.int64), _sums_of_all(protocol, blocks, for_users)
-    else:
-        places, values, hiding = _gathered(protocol, blocks, for_users)
-        true = np.bincount(places, minlength=dimension)
-        overflow = np.maximum(true + hiding - size, 0)
-        full = overflow > 0
-        true[full] = for_shuffler.hypergeometric(true[full], hiding[full], size)
-        crowded = np.flatnonzero(full[places])
-        dropped = crowded[random_ranks(places[crowded], dimension, for_shuffler) >= true[places[crowded]]]
-        places, values = np.delete(places, dropped), np.delete(values, dropped)
-        sums = coordinates.centred_sums(protocol.randomizer, places, values, dimension, for_users)
-        sums += coordinates.centred_blanket_sums(protocol.randomizer, size - true, for_shuffler)
-    received = np.full(dimension, size)
-    return RoundResult(_estimated(protocol, sums), received, overflow, {"stray": 0})
 
 
 def _sums_of_all(protocol: FlameSimple, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:

@@ -49,7 +49,7 @@ def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
 def test_full_bags_tell_no_more_than_is_true():
     def miss(same, full, padded, epsilon0, place):
         kept, padded = int(same + full), int(padded)
-        plus, minus, rest = truncated._laws(int(full), kept, padded, epsilon0)
+        plus, minus, rest = truncated._pmfs(int(full), kept, padded, epsilon0)
         below = 0.5 * math.exp(-epsilon0 / 2)
         moved = below + padded / (padded + 1) * (1 - 2 * below)
         q, under, moved = 1 - ball(below), ball(below), ball(moved)
@@ -86,10 +86,10 @@ def weighed_letters(weighing, step, weights):
 def test_weighed_messages_tell_no_more_than_is_true():
     def miss(kept, padded, epsilon0, place):
         weighing = Weighing(int(kept), int(padded), epsilon0)
-        weights, *_ = weighing.letters
+        weights, *_ = weighing.alphabet
         tilt = math.exp(place) / weighing.deviation
         found = weighing.tails(tilt)
-        if found.more == -math.inf:
+        if found.log_p == -math.inf:
             return -math.inf
         reach = max(-math.log1p(math.expm1(-epsilon0) / padded), math.log1p(math.expm1(epsilon0) / padded))
         step = reach / max(1, min(16, int(7000 / math.sqrt(kept * padded))))
@@ -103,7 +103,7 @@ def test_weighed_messages_tell_no_more_than_is_true():
         laws = arb_poly(one) ** total, arb_poly(one) ** (total - int(kept)) * arb_poly(zero) ** int(kept)
         start = threshold - total * int(weights[0])
         first, second = (sum((law[i] for i in range(start, law.degree() + 1)), arb(0)) for law in laws)
-        return max(found.more - log(first), log(second) - found.less) / max(found.width, 1e-300)
+        return max(found.log_p - log(first), log(second) - found.log_q) / max(found.width, 1e-300)
 
     axes = [Axis(1, 6, whole=True), Axis(2, 12, whole=True), Axis(1e-6, 8, log=True), Axis(-3, 3.7)]
     worst = hunt(miss, axes, seed=3, tries=16)

@@ -136,7 +136,7 @@ def test_polya_noise_short_of_shares_hides_no_more_than_it_does():
             mass.append(mass[-1] * p * (r + j) / (j + 1))
         law = [sum((mass[y] * mass[x + y] for y in range(2 * most - x)), arb(0)) for x in range(most)]
         noise = PolyaNoise(there, planned, decay)
-        epsilon = place * sums._pure(noise, shift)
+        epsilon = place * sums._max_loss(noise, shift)
         truth = log(hockey_stick(law, shift, epsilon))
         return (truth - sums.log_delta(noise, shift, epsilon)) / noise.error(shift) if truth > -35 else -math.inf
 

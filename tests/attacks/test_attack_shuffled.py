@@ -103,7 +103,7 @@ def gaussian_one_message(noise_std, deviations):
     with mp.workdps(40):
         low, up = mpf(epsilon) * s - 1 / (2 * s), mpf(epsilon) * s + 1 / (2 * s)
         truth = mp.ncdf(-low) - mp.exp(mpf(epsilon)) * mp.ncdf(-up)
-        return float(mp.log(truth) - gaussian_branch_cut._single(GaussianLaw(noise_std, epsilon, True)))
+        return float(mp.log(truth) - gaussian_branch_cut._unshuffled(GaussianLaw(noise_std, epsilon, True)))
 
 
 # --- tables, every pair ---------------------------------------------------------------------------------

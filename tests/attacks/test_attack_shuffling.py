@@ -48,10 +48,10 @@ class Ways:
         return "lattice" if "lattice" in self.names else (self.names or ["none"])[-1]
 
     def __enter__(self):
-        line, self.kept = bromwich._Line, [(bromwich, "RTOL_OMITTED", bromwich.RTOL_OMITTED)]
+        line, self.kept = bromwich._Contour, [(bromwich, "RTOL_OMITTED", bromwich.RTOL_OMITTED)]
         bromwich.RTOL_OMITTED = self.negligible
         names = {"_early": "early", "_late": lambda plan: "late" if plan.noise else "fade", "_lattice": "lattice"}
-        for place, ways in ((bromwich, {"_enumerated": "enumerated", "_seldom": "seldom"}), (line, names)):
+        for place, ways in ((bromwich, {"_enumerated": "enumerated", "_rare_multisets": "seldom"}), (line, names)):
             for attribute, name in ways.items():
                 self.kept.append((place, attribute, getattr(place, attribute)))
                 setattr(place, attribute, self.told(name, getattr(place, attribute)))
@@ -169,12 +169,12 @@ def seldom(epsilon0, log_mean, log_n, share, off, cut):
     epsilon = cancelling(epsilon0, n, round(share * 8), off) if off < 5 else share * epsilon0
     law, _, truth = of_kary(epsilon0, k, n, epsilon)
     bromwich.MAX_COMBINATIONS, bromwich.RTOL_OMITTED = 100, 10**cut
-    bromwich._few.cache_clear()
+    bromwich._small_multisets.cache_clear()
     try:
-        bracket = bromwich._seldom(law, n)
+        bracket = bromwich._rare_multisets(law, n)
     finally:
         bromwich.MAX_COMBINATIONS, bromwich.RTOL_OMITTED = kept
-        bromwich._few.cache_clear()
+        bromwich._small_multisets.cache_clear()
     return beyond(truth(), bracket) if bracket else ELSEWHERE
 
 
@@ -195,8 +195,8 @@ def lattice_of_two_values(epsilon0, n, cut):
 
 def of_early(law, n, truth, cut):
     """The first sum alone, even where it is not close enough to be the answer."""
-    line = bromwich._Line(law, n)
-    plan = None if line.span else line._early(10**cut * line.scale)
+    line = bromwich._Contour(law, n)
+    plan = None if line.spacing else line._early(10**cut * line.scale)
     found = plan and truth()
     return beyond(found, line._ends(line._sums(plan)), ON_A_LINE) if found else ELSEWHERE
 
@@ -270,7 +270,7 @@ def late_of_noise(epsilon0, share, center, cut):
 def step(epsilon0, n, share, wide):
     """Steps that are too wide: copies of the sum, a period away, are no longer negligible."""
     law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
-    line = bromwich._Line(law, n)
+    line = bromwich._Contour(law, n)
     plan = line._late(1e-3 / line.t, 1e-9 * line.scale)
     return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
 

@@ -9,7 +9,7 @@ from balls.arithmetic import binomial_law, binomial_start, choose, fitted, gauss
 from balls.judging import judges
 from balls.of_coordinates import advanced, sampled
 from balls.of_sampling import one_sampled
-from balls.of_shuffling import clones_ball, clones_closed
+from balls.of_shuffling import clones_ball, clones_closed, histogram_law, table_of
 from flint import arb
 
 # --- Rényi divergences -----------------------------------------------------------------------------------------------
@@ -452,18 +452,10 @@ Law = Sequence[arb]
 def shuffled_round(
     n_users: int, checkin_rate: float, epsilon0: float, n_buckets: int, held: tuple[int, ...]
 ) -> list[arb]:
-    """Law of what a round of k-ary response shows: the messages of those who check in, as counts."""
-    e, rate = fitted(epsilon0).exp(), fitted(checkin_rate)
-    law = {(0,) * n_buckets: arb(1)}
-    for value in held:
-        grown: dict[tuple[int, ...], arb] = {}
-        for counts, chance in law.items():
-            grown[counts] = grown.get(counts, arb(0)) + chance * (1 - rate)
-            for y in range(n_buckets):
-                key = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
-                told = rate * (e if y == value else 1) / (e + (n_buckets - 1))
-                grown[key] = grown.get(key, arb(0)) + chance * told
-        law = grown
+    """Law of what a round of k-ary response shows; to stay away is one more message."""
+    rate = fitted(checkin_rate)
+    table = [tuple(rate * chance for chance in column) for column in table_of("kary", epsilon0, n_buckets)]
+    law = histogram_law([*table, (1 - rate,) * n_buckets], held)
     assert len(held) == n_users
     return [law[key] for key in sorted(law)]
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from balls.arithmetic import binomial_law, fitted, gaussian_excess, integral, most, normal_below, positive
+from balls.arithmetic import binomial_law, fitted, gaussian_excess, most, normal_below, positive
 from balls.judging import judges
-from flint import acb, arb
+from flint import arb
 
 ROUND = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1.0, "clip_norm": 1.0}
 RARE = {"participation_rate": 0.01, "record_rate": 0.5, "noise_std": 2.0, "clip_norm": 3.0}
@@ -264,74 +264,15 @@ def turned_by_nothing(angle: float, **others: Any) -> arb:
     return aligned(**others)
 
 
-# --- two rounds ------------------------------------------------------------------------------------------------------
-
-
-def mixture_twice(rate: arb, shift: arb, epsilon: arb, add: bool) -> arb:
-    """Two rounds of ``(1 - rate) N(0) + rate N(shift)`` against N(0), or of N(0) against the mixture.
-
-    Over the first round's output y the second one's excess at the epsilon that is left, whose threshold is known; cut
-    where the threshold leaves the line.
-    """
-    r, c, alpha = rate, shift, epsilon.exp()
-
-    def place(likelihood: Any, analytic: bool) -> Any:
-        """Where the mixture is so many times as likely as N(0)."""
-        return acb((likelihood - 1 + r) / r).log(analytic=analytic) / c + c / 2
-
-    def mixed(y: Any) -> Any:
-        return 1 - r + r * (c * y - c**2 / 2).exp()
-
-    def excess(y: Any, analytic: bool) -> Any:
-        """The second round's, times the density of the first."""
-        density, likelihood = (-(y**2) / 2).exp() / (2 * arb.pi()).sqrt(), mixed(y)
-        x = place(1 / (alpha * likelihood) if add else alpha / likelihood, analytic)
-        plain, moved = normal_above(x), normal_above(x - c)
-        mixture = (1 - r) * plain + r * moved
-        if add:
-            return density * ((1 - plain) - alpha * likelihood * (1 - mixture))
-        return density * (likelihood * mixture - alpha * plain)
-
-    reach, margin = shift + 26, arb(2) ** -120
-    # From here on the second round's threshold is at the left end of the line.
-    level = 1 / (alpha * (1 - r)) if add else alpha / (1 - r)
-    if not level > 1 - r:
-        return arb(0)
-    edge = place(level, False).real
-    found = integral(excess, -reach, (edge - margin).min(reach), bits=60)
-    if not add and edge < reach:
-        plain, moved = normal_below(-edge), normal_below(c - edge)
-        found += (1 - r) * plain + r * moved - alpha * plain
-    left_out = 2 * normal_below(c - reach) + margin
-    return found + left_out * arb(0.5, 0.5)
-
-
-def normal_above(x: Any) -> Any:
-    return (x / arb(2).sqrt()).erfc() / 2
-
-
 @judges(
     "participation:rounds",
     *(
         {"scheme": scheme, "n_records": 3, "rounds": 1, "epsilon": 0.2, **ROUND}
         for scheme in ("outer", "wcs", "ols", "cs")
     ),
-    *({"scheme": scheme, "n_records": 3, "rounds": 2, "epsilon": 0.2, **ROUND} for scheme in ("wcs", "ols", "cs")),
-    {"scheme": "cs", "n_records": 3, "rounds": 2, "epsilon": 1.0, **RARE},
     curve=True,
     close=0.02,
     reach=lambda inputs: inputs["rounds"] == 1,
 )
-def rounds_of(scheme: str, rounds: int, n_records: int, epsilon: float, **others: Any) -> arb:
-    if rounds == 1:
-        return one_round(scheme, n_records, epsilon=epsilon, **others)
-    p, q = fitted(others["participation_rate"]), fitted(others["record_rate"])
-    shift, e = fitted(others["clip_norm"]) / fitted(others["noise_std"]), fitted(epsilon)
-    found = []
-    for add in (False, True):
-        if scheme == "wcs":
-            once = most(one_sampled(q, shift, e), arb(0))
-            found.append(2 * p * (1 - p) * once + p**2 * mixture_twice(q, shift, e, add))
-        else:
-            found.append(mixture_twice(p * q if scheme == "cs" else q, shift, e, add))
-    return most(*found)
+def rounds_of(rounds: int, **others: Any) -> arb:
+    return one_round(**others)

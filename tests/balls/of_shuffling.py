@@ -135,6 +135,7 @@ def loss_variable(randomizer: str, epsilon: float, epsilon0: float, n_buckets: i
 
 @judges(
     "blanket:lem-hoeffding",
+    {"randomizer": "kary", "n_buckets": 2, "epsilon0": 1.0, "n_users": 4, "epsilon": 0.9},
     {"randomizer": "kary", "n_buckets": 10, "epsilon0": 1.0, "n_users": 10**4, "epsilon": 0.2},
     {"randomizer": "laplace", "epsilon0": 0.5, "n_users": 10**5, "epsilon": 0.05},
     {"randomizer": "any", "epsilon0": 0.3, "n_users": 10**5, "delta": 1e-9},
@@ -153,6 +154,7 @@ def hoeffding(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_
 
 @judges(
     "blanket:lem-bennett",
+    {"randomizer": "kary", "n_buckets": 2, "epsilon0": 1.0, "n_users": 4, "epsilon": 0.9},
     {"randomizer": "kary", "n_buckets": 10, "epsilon0": 1.0, "n_users": 10**4, "epsilon": 0.2},
     {"randomizer": "laplace", "epsilon0": 0.5, "n_users": 10**5, "epsilon": 0.05},
     {"randomizer": "any", "epsilon0": 0.3, "n_users": 10**5, "delta": 1e-9},
@@ -629,87 +631,6 @@ def rappor_sums(epsilon0: float, n_users: int, side: str, epsilon: float) -> arb
 
 
 # --- noise on numbers ------------------------------------------------------------------------------------------------
-
-
-@judges(
-    "blanket:lem-reduction",
-    {"randomizer": "laplace", "epsilon0": 1.0, "n_users": 2, "epsilon": 0.3},
-    {"randomizer": "laplace", "epsilon0": 3.0, "n_users": 2, "epsilon": 0.5},
-    {"randomizer": "gaussian", "noise_std": 1.0, "n_users": 2, "epsilon": 0.3},
-    {"randomizer": "gaussian", "noise_std": 0.4, "n_users": 2, "epsilon": 1.0},
-    curve=True,
-    close=1e-6,
-    ledger=False,
-)
-def noise_of_two(randomizer: str, n_users: int, epsilon: float, epsilon0: float = 0.0, noise_std: float = 0.0) -> arb:
-    """Two users: the positive part of one variable in closed form, and of two by one integral over the other.
-
-    With ``u = (1 - 2y) slope`` the variable is ``mass (e^u - a)`` left of one half and ``mass (1 - a e^-u)`` right of
-    it, a being ``e^epsilon``; Laplace noise has atoms beyond 0 and 1.
-    """
-    a, half = fitted(epsilon).exp(), arb(1) / 2
-    laplace = randomizer == "laplace"
-    if laplace and epsilon >= epsilon0:
-        return arb(0)
-    slope = fitted(epsilon0) if laplace else 1 / (2 * fitted(noise_std) ** 2)
-    mass = mass_of(randomizer, epsilon0, noise_std=noise_std)
-
-    def below(y: Any, center: Any) -> Any:
-        """Chance that a message is at most y, between the two values."""
-        if not laplace:
-            return (-(y - center) * slope.sqrt()).erfc() / 2
-        return 1 - (-slope * (y - center)).exp() / 2 if center == 0 else (slope * (y - center)).exp() / 2
-
-    def blanket_below(y: Any, left: bool) -> Any:
-        return below(y, arb(1)) / mass if left else 1 - (1 - below(y, arb(0))) / mass
-
-    def kept(t: Any, left: bool, analytic: bool) -> Any:
-        """Mean of the positive part of the variable plus t, which is 0 at a place on this side of one half."""
-        inside = acb(a - t / mass if left else a / (1 + t / mass)).log(analytic=analytic)
-        y = half - inside / (2 * slope)
-        return below(y, arb(0)) - a * below(y, arb(1)) + t * blanket_below(y, left)
-
-    def variable(y: Any, left: bool) -> Any:
-        u = (1 - 2 * y) * slope
-        return mass * (u.exp() - a) if left else mass * (1 - a * (-u).exp())
-
-    def density(y: Any, left: bool) -> Any:
-        distance = 1 - y if left else y
-        if laplace:
-            return slope / 2 * (-slope * distance).exp() / mass
-        return (slope / arb.pi()).sqrt() * (-slope * distance**2).exp() / mass
-
-    def piece(low: arb, high: arb, left: bool, zero_left: bool) -> arb:
-        if not low < high:
-            return arb(0)
-        return integral(lambda y, sure: density(y, left) * kept(variable(y, left), zero_left, sure), low, high, bits=60)
-
-    # Where the place of the zero goes from one side of one half to the other, and where it leaves [0, 1].
-    turn = half - (2 * a - 1).log() / (2 * slope)
-    if laplace:
-        start, stop = arb(0), half + ((slope.exp() + 1 - a) / a).log() / (2 * slope)
-        if stop < half:
-            stop = half - (2 * a - slope.exp()).log() / (2 * slope)
-        outside = (-slope / 2).exp() / 2
-        ends = outside * kept(acb(mass * (slope.exp() - a)), bool(turn > 0), False).real if turn > 0 else None
-        if ends is None:
-            ends = outside * kept(acb(mass * (slope.exp() - a)), True, False).real
-        else:
-            ends = outside * kept(acb(mass * (slope.exp() - a)), False, False).real
-        rest = arb(0)
-    else:
-        reach = 14 * fitted(noise_std)
-        start, stop, ends = arb(0) - reach, arb(1) + reach, arb(0)
-        # Beyond, the mean is at most that of the variable, and of two of them where both are positive.
-        rest = 4 * normal_below(-reach / fitted(noise_std)) / mass * arb(0, 1)
-    two = (
-        ends
-        + piece(start, turn, True, False)
-        + piece(most(turn, start), stop.min(half), True, True)
-        + piece(half, stop, False, True)
-    )
-    one = kept(acb(0), True, False).real
-    return (2 * mass * (1 - mass) * one + mass**2 * (two + rest)) / (2 * mass)
 
 
 def laplace_sum(epsilon0: float, n_users: int, epsilon: float) -> arb:

@@ -63,6 +63,10 @@ def small_world(modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b
     {"modulus": 3, "n_messages": 3, "inputs_a": [0, 0], "inputs_b": [1, 2], "epsilon": 0},
     {"modulus": 4, "n_messages": 3, "inputs_a": [0, 1], "inputs_b": [3, 2], "epsilon": 0.3},
     {"modulus": 3, "n_messages": 2, "inputs_a": [0, 0, 0], "inputs_b": [1, 1, 1], "epsilon": 0.5},
+    *(
+        {"modulus": 4, "n_messages": 2, "inputs_a": one, "inputs_b": two, "epsilon": 0.3}
+        for one, two in (([0, 1, 3], [2, 2, 0]), ([2, 2, 0], [0, 1, 3]))
+    ),
 )
 def enumerated(modulus: int, n_messages: int, inputs_a: list[int], inputs_b: list[int], epsilon: float) -> arb:
     return small_world(modulus, n_messages, inputs_a, inputs_b, epsilon)

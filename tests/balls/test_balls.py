@@ -12,7 +12,7 @@ SUBJECTS = (of_checkin, of_coordinates, of_rounds, of_sampling, of_shuffling, of
 WITHOUT = {"cloak:plan": "a list of parameters, each of them by a theorem that is judged under its own id"}
 # What the balls of a statement leave out.
 BEYOND = {
-    "blanket:lem-reduction": "crowds, but those of binary response and of Laplace noise",
+    "blanket:lem-reduction": "Gaussian noise, and crowds, but those of binary response and of Laplace noise",
     "blanket:own-sum": "many users, as of lem-reduction",
     "checkin:baseline-shuffled": "the computed route, and counts between their quantiles",
     "checkin:distributed": "many clients over many rounds",

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -32,9 +31,3 @@ COMMANDS = sorted(
 def test_a_command_of_a_page_answers(page: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(shlex.split(words)) == 0, page
     assert capsys.readouterr().out.strip(), page
-
-
-def test_the_practitioner_asks_every_mechanism() -> None:
-    asked = {words.split()[1].split(":")[0] for page, words in COMMANDS if page == "paths.md"}
-    assert asked >= {"shuffle", "blanket", "flame", "checkin", "participation", "cloak"}
-    assert Path(ROOT / "book" / "paths.md").read_text(encoding="utf-8").count("route=sound") == 1

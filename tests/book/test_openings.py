@@ -1,10 +1,7 @@
 """The smallest case at the head of each chapter, by fractions: every number of it stands in the text."""
 
-import re
 from fractions import Fraction
 from itertools import combinations
-
-import pytest
 
 from flamebook.places import ROOT
 
@@ -24,15 +21,6 @@ def _written(number: Fraction) -> str:
 
 def _excess(p: list[Fraction], q: list[Fraction], odds: Fraction) -> Fraction:
     return sum((max(Fraction(0), a - odds * b) for a, b in zip(p, q, strict=True)), Fraction(0))
-
-
-@pytest.mark.parametrize("chapter", ["blanket", "flame", "participation", "checkin", "cloak"])
-def test_every_chapter_opens_with_a_picture_and_a_case(chapter: str) -> None:
-    text = (ROOT / "book" / f"{chapter}.md").read_text(encoding="utf-8")
-    assert text.index("## The smallest case") < text.index("## Setting")
-    assert re.search(
-        r'<svg class="fl-opening" viewBox="0 0 360 \d+" role="img" aria-label="[^"]{40,}">', _text(chapter)
-    )
 
 
 def test_blanket() -> None:

@@ -48,29 +48,15 @@ def test_what_the_page_computes_is_the_enumerated_delta(page: Page, n: int, epsi
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_the_table_of_the_book_says_the_same(page: Page, n: int) -> None:
-    assert page.evaluate(f"flamelibCrowd.best({n})") == pytest.approx((1 + crowd.difference(n)) / 2, rel=1e-12)
-
-
-@pytest.mark.parametrize("n", SIZES)
 def test_the_interval_of_the_best_player_covers_the_exact_rate(page: Page, n: int) -> None:
     right = page.evaluate(f"(flamelibCrowd.seed({n}), flamelibCrowd.play({n}, {BAGS}))")
     low, high = binomtest(right, BAGS).proportion_ci(0.9999)
-    assert low <= page.evaluate(f"flamelibCrowd.best({n})") <= high
+    best = page.evaluate(f"flamelibCrowd.best({n})")
+    assert low <= best <= high
+    assert best == pytest.approx((1 + crowd.difference(n)) / 2, rel=1e-12), "as the table of the page says"
     # A best player who can do nothing, and one to whom Ana speaks openly, lie outside where the crowd is small.
     assert n > 100 or low > 0.5
     assert high < 1
-
-
-def test_the_bags_that_are_drawn_have_the_law_that_is_played(page: Page) -> None:
-    """A player who looks at the drawn messages themselves is right as often as the one who gets a count."""
-    looked = """flamelibCrowd.seed(5); [...Array(40000)].reduce((right) => {
-      const bag = flamelibCrowd.draw(10);
-      const orange = bag.messages.filter((one) => one.yes).length;
-      return right + (flamelibCrowd.guess(10, orange) === bag.answer);
-    }, 0)"""
-    low, high = binomtest(page.evaluate(looked), 40_000).proportion_ci(0.9999)
-    assert low <= (1 + crowd.difference(10)) / 2 <= high
 
 
 def test_it_is_played_by_keyboard_and_says_what_happened(page: Page) -> None:
@@ -87,13 +73,6 @@ def test_it_is_played_by_keyboard_and_says_what_happened(page: Page) -> None:
     page.focus("#crowd-epsilon")
     page.keyboard.press("ArrowRight")
     assert page.get_attribute("#crowd-epsilon", "aria-valuetext") == "epsilon 0.21"
-
-
-def test_the_blanket_can_be_lifted(page: Page) -> None:
-    page.click("#crowd-lift")
-    assert "messages are blind" in page.inner_text("#crowd-blanket-told")
-    assert page.get_attribute("#crowd-lift", "aria-pressed") == "true"
-    page.click("#crowd-lift")
 
 
 def test_the_picture_on_the_front_page_says_what_the_book_says(

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import DESKTOP, PHONE, resize, settle
+from .conftest import PHONE, resize, settle
 from .test_pages import PAGES, TEXTS
 
 pytestmark = pytest.mark.browser
 
-LONGEST = max(PAGES, key=lambda path: ("/api/" not in path) * TEXTS.get(path, "").count('class="math'))
 TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
 
 
@@ -21,22 +20,6 @@ def phone(page: Page) -> Page:
     """A page with little room."""
     page.set_viewport_size(PHONE)
     return page
-
-
-def test_the_cue_goes_away_at_the_end_and_comes_on_the_other_side(phone: Page, origins: dict[str, str]) -> None:
-    phone.goto(f"{origins['http']}/notebooks/cloak_accounting.html")
-    settle(phone)
-    told = phone.evaluate("""async () => {
-      const edge = (frame, side) => frame.querySelector(`:scope > .fl-edge-${side}`);
-      const shown = (frame) => ["before", "more"].map((side) => getComputedStyle(edge(frame, side)).display);
-      const frame = document.querySelector(".fl-fig .fl-frame");
-      const first = shown(frame);
-      frame.firstElementChild.scrollLeft = 1e4;
-      while (shown(frame)[1] === "flex") await new Promise(requestAnimationFrame);
-      return [first, shown(frame)];
-    }""")
-    assert told == [["none", "flex"], ["flex", "none"]]
-    assert phone.evaluate("() => document.querySelector('.fl-fig .fl-frame > *').getAttribute('role')") == "region"
 
 
 def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, str]) -> None:
@@ -59,54 +42,13 @@ def test_pages_are_light(book: Path) -> None:
     assert heavy == {}
 
 
-UNSET = """addEventListener("load", () => window.unset = [...document.querySelectorAll(".math")]
-  .filter((e) => !e.querySelector("mjx-container")).map((e) => e.getBoundingClientRect().top))"""
-
-
-def test_formulas_in_sight_are_set_before_all_others(page: Page, origins: dict[str, str]) -> None:
-    """When a long page is loaded nothing in sight or above is left, so that nothing moves when the rest comes."""
-    page.add_init_script(UNSET)
-    address = f"{origins['http']}/{LONGEST}"
-    heads = re.findall('<section id="([^"]+)', TEXTS[LONGEST])
-    for place in ("", "#" + heads[len(heads) // 2]):
-        page.goto("about:blank")
-        page.goto(address + place)
-        left = page.evaluate("() => unset")
-        assert left, "the rest of the page waits"
-        assert min(left) >= DESKTOP["height"], place
-        before = page.evaluate("() => scrollY")
-        settle(page)
-        assert page.query_selector(".math:not(:has(mjx-container))") is None
-        assert page.evaluate("() => scrollY") == before
-    assert before > DESKTOP["height"]
-
-
-def test_figures_are_fetched_when_they_come_into_sight_or_are_printed(page: Page, origins: dict[str, str]) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+def test_figures_out_of_sight_are_there_when_a_page_is_printed(page: Page, origins: dict[str, str]) -> None:
     page.goto(f"{origins['http']}/notebooks/blanket_amplification.html")
     settle(page)
-    pictures = page.locator(".fl-fig .only-light img")
-    last = pictures.last.get_attribute("src") or ""
-    assert not any(url.endswith(last.removeprefix("..")) for url in asked)
-    pictures.last.scroll_into_view_if_needed()
-    page.wait_for_function("() => [...document.querySelectorAll('.fl-fig .only-light img')].pop().naturalWidth > 0")
-    assert any(url.endswith(last.removeprefix("..")) for url in asked)
-    assert not any("-dark.svg" in url for url in asked)
     page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function(
         "() => [...document.querySelectorAll('.fl-fig .only-light img')].every((e) => e.complete && e.naturalWidth)"
     )
-
-
-def test_controls_say_what_they_show(page: Page, origins: dict[str, str]) -> None:
-    page.goto(f"{origins['http']}/notebooks/flame_accounting.html")
-    settle(page)
-    names = page.eval_on_selector_all(
-        "details.hide > summary", "all => all.map(e => e.textContent.replace(/\\s+/g, ' ').trim())"
-    )
-    assert len(set(names)) == len(names) > 3
-    assert page.locator("details.hide > summary[aria-label]").count() == 0
 
 
 def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:

@@ -1,8 +1,8 @@
 """The page of sliders: its numbers are CPython's, from Python in the page or, where that cannot be, from the grid."""
 
 import json
-import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,17 +10,8 @@ from playwright.sync_api import BrowserContext, Page, Route
 
 from flamebook.site.sliders import figures as sliders_figures
 from flamebook.site.sliders import page as sliders
-from flamelib.accounting.checkin import closed_form as checkin_closed
-from flamelib.accounting.composition import closed_form as composition
-from flamelib.accounting.coordinates import paper_bounds
-from flamelib.accounting.noise import gaussian
-from flamelib.accounting.sampling import public_participation, random_checkins
-from flamelib.accounting.shuffling import closed_form
-from flamelib.accounting.splitting import lemmas, theorem_parameters, two_users
-from flamelib.answers import answer
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
-from .conftest import BOOK, Visit, resize, settle, watched
+from .conftest import BOOK, DESKTOP, Visit, resize, settle, watched
 
 pytestmark = pytest.mark.browser
 
@@ -35,10 +26,7 @@ POINTS = [
     ("0.5", "1000", "1e-6", "2", "1"),
     ("0.4", "5000", "1e-6", "100", "0.5"),
     ("0.01", "100", "0.01", "2", "0.1"),
-    ("4", "100000", "1e-6", "10", "0.25"),
     ("8", "1e9", "1e-12", "10000", "0.01"),
-    ("2.5", "697932", "1e-7", "62", "1"),
-    ("10", "100", "1e-12", "1000", "1"),
     ("0.25", "1000000000", "1e-300", "2", "1"),
     ("700", "2", "1", "2", "1"),
     ("1e-6", "9007199254740992", "0.5", "3", "0.3"),
@@ -48,7 +36,6 @@ POINTS = [
 ON_THE_GRID = [
     ("0.1", "100", "0.01", "2", "0.1"),
     ("8", "1000000000", "1e-12", "1000", "0.25"),
-    ("2", "1000000", "1e-9", "100", "0.5"),
 ]
 
 
@@ -60,85 +47,9 @@ START = {
 }  # fmt: skip
 
 
-def _given(point: tuple[str, ...]) -> dict[str, Any]:
-    return START | dict(zip(TYPED, map(float, point), strict=True))
-
-
-def _expected(point: tuple[str, ...]) -> dict[str, float | None]:
-    """The rows of the page, from the functions themselves; ``None`` where the statement refuses."""
-    epsilon0, n_users, delta, n_buckets, epsilon = (float(text) for text in point)
-    n, k = int(n_users), int(n_buckets)
-    kary, laplace, every = KaryProfile(epsilon0, k), LaplaceProfile(epsilon0), AnyProfile(epsilon0)
-    mass = closed_form.blanket_mass(kary)
-    found: dict[str, float | None] = {
-        "blanket-lem-5-1-kary-mass": mass,
-        "blanket-thm-3-1-kary-epsilon": closed_form.histogram_epsilon(n, k, mass, delta),
-        "clones-2021-closed-any-epsilon": closed_form.clones_closed(epsilon0, n, delta),
-        "blanket-erlingsson-any-epsilon": closed_form.erlingsson(epsilon0, n, delta),
-    }
-    found["blanket-thm-3-1-kary-mass"] = _tried(lambda: closed_form.histogram_blanket_mass(n, k, epsilon, delta))
-    found |= _shares(n, epsilon, delta) | _coordinates(epsilon0, k, delta) | _rounds(epsilon0, n, epsilon, delta)
-    found |= {key: reply["value"] for key, reply in _recorded(point).items() if "value" in reply}
-    found |= {key: None for key, reply in _recorded(point).items() if "refused" in reply}
-    for word, profile in (("kary", kary), ("laplace", laplace), ("any", every)):
-        found[f"blanket-lem-hoeffding-{word}-epsilon"] = closed_form.hoeffding(profile, n, delta=delta)
-        found[f"blanket-lem-bennett-{word}-epsilon"] = closed_form.bennett(profile, n, delta=delta)
-    return found
-
-
-def _recorded(point: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Rows that are looked up, as CPython looks them up."""
-    return {key: reply for key, reply in sliders.answers(_given(point)).items() if key.startswith("recorded-")}
-
-
-def _coordinates(epsilon0: float, k: int, delta: float) -> dict[str, float | None]:
-    """Rows of FLAME at 157 of 7850 coordinates, 10,000 messages each, where the page starts."""
-    laplace = LaplaceProfile(epsilon0)
-    return {
-        "flame-bennett-withdrawn-coordinate-epsilon": closed_form.bennett_withdrawn(laplace, 10_000, delta=delta),
-        "blanket-lem-bennett-coordinate-epsilon": closed_form.bennett(laplace, 10_000, delta=delta),
-        "flame-thm-3-padded-epsilon": paper_bounds.padded_kary(k, epsilon0, 10_000, 0.02, delta).epsilon,
-        "flame-lem-1-padded-epsilon": paper_bounds.shuffled_kary(10_000, k, epsilon0, delta),
-    }
-
-
-def _rounds(epsilon0: float, n: int, epsilon: float, delta: float) -> dict[str, float | None]:
-    """Rows of participation and check-in, all rates a tenth, noise 1, 100 rounds, where the page starts."""
-    return {
-        "participation-thm-2-4-round-epsilon": gaussian.gaussian_mechanism(1, 1, delta=delta),
-        "participation-thm-5-1-round-epsilon": public_participation.ols(1, 0.1, 1, 1, delta=delta),
-        "participation-thm-5-2-round-epsilon": public_participation.wcs(0.1, 0.1, 1, 1, delta=delta),
-        "participation-cor-5-3-round-epsilon": public_participation.cs(0.1, 0.1, 1, 1, delta=delta),
-        "participation-cmp-random-checkins-any-epsilon": random_checkins.random_checkins(epsilon0, 0.1, 100, delta),
-        "checkin-strong-drv-target-epsilon": _tried(
-            lambda: composition.advanced_composition(epsilon, 0, 100, delta).epsilon
-        ),
-        "checkin-strong-kov-target-epsilon": _tried(
-            lambda: composition.kairouz_oh_viswanath(epsilon, 100, delta, 0).epsilon
-        ),
-        "checkin-thm-3-any-divergence": checkin_closed.lower_renyi(2, epsilon0, n, 0.1),
-    }
-
-
-def _tried(answer: Callable[[], float]) -> float | None:
-    try:
-        return answer()
-    except ValueError:
-        return None
-
-
-def _shares(n: int, epsilon: float, delta: float) -> dict[str, float | None]:
-    """Rows of shares, 32 of 32 bits, where the page starts."""
-    return {
-        "cloak-own-1-shares-distance": two_users.two_user_distance(2**32, 32),
-        "cloak-own-2-shares-delta": two_users.two_user_delta(2**32, 32, epsilon),
-        "cloak-best-1-shares-messages": _tried(
-            lambda: lemmas.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
-        ),
-        "cloak-thm-2-shares-bits": _tried(lambda: theorem_parameters.exact_rule(epsilon, delta, n, 1).bits),
-        "cloak-thm-1-shares-bits": _tried(lambda: theorem_parameters.noisy_rule(epsilon, delta, n).bits),
-        "cloak-thm-1-shares-noise_bound": _tried(lambda: theorem_parameters.noisy_rule(epsilon, delta, n).noise_bound),
-    }
+def _expected(point: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The rows of the page as CPython answers them; that these are the library's answers is tested with the page."""
+    return sliders.answers(START | dict(zip(TYPED, map(float, point), strict=True)))
 
 
 def _shown(page: Page) -> dict[str, float | None]:
@@ -146,15 +57,23 @@ def _shown(page: Page) -> dict[str, float | None]:
     return {key: float(text) if text else None for key, text in page.eval_on_selector_all("#fl-rows tr[id]", read)}
 
 
+def _plain(command: str) -> str:
+    """JavaScript does not tell 1.0 from 1."""
+    return re.sub(r"\.0(?= |$)", "", command)
+
+
 def _compare(page: Page, point: tuple[str, ...], live: bool = True) -> None:
     """Every row; without Python in the page those of recorded grids are empty off the points of their grids."""
     shown, expected = _shown(page), _expected(point)
     assert shown.keys() == expected.keys()
-    for key, value in expected.items():
+    told = page.eval_on_selector_all("#fl-rows tr[id]", "rows => rows.map(row => row.dataset.command)")
+    for (key, reply), command in zip(expected.items(), told, strict=True):
         if not live and key.startswith("recorded-") and shown[key] is None:
             continue
-        near = None if value is None else pytest.approx(value, rel=1e-12, abs=1e-300)
+        value = reply.get("value")
+        near = None if value is None else pytest.approx(float(value), rel=1e-12, abs=1e-300)
         assert shown[key] == near, (key, point)
+        assert not live or _plain(command) == _plain(reply.get("command", "")), (key, point)
 
 
 @pytest.fixture(scope="module")
@@ -208,59 +127,10 @@ def test_a_value_outside_its_domain_is_refused_in_the_words_of_the_library(live:
 
 
 @needs_runtime
-def test_the_copied_command_answers_the_number_beside_it(live: Page) -> None:
-    _type(live, POINTS[2])
-    commands = live.eval_on_selector_all(
-        "#fl-rows tr[id]", "rows => rows.map(row => [row.id.slice(7), row.dataset.command])"
-    )
-    shown = _shown(live)
-    for key, reply in _recorded(POINTS[2]).items():
-        assert dict(commands)[key] == reply.get("command", "")
-    computed = [(key, command) for key, command in commands if not key.startswith("recorded-")]
-    evaluated = {key: command.split() for key, command in computed if command.startswith("flamelib evaluate ")}
-    assert len(evaluated) >= 25
-    for key, words in evaluated.items():
-        inputs: dict[str, Any] = dict(word.split("=") for word in words[3:])
-        value = answer(words[2], inputs)["value"]
-        if isinstance(value, dict):  # the row shows one of its fields, named at the end of the row's own name
-            value = next(number for field, number in value.items() if key.endswith(f"-{field}"))
-        assert shown[key] == pytest.approx(float(value), rel=1e-12), key
-
-
-@needs_runtime
 def test_a_row_that_is_looked_up_says_at_which_point(live: Page) -> None:
     _type(live, ("0.9", "12345", "1e-6", "10", "1"))
     line = live.text_content("#fl-row-recorded-clones-any-epsilon") or ""
     assert "upper bound, computed at ε₀ = 1, n = 10000, δ = 1e-06" in line
-    live.fill("#fl-checkin_rate", "0.2")
-    line = live.text_content("#fl-row-recorded-distributed-sums-epsilon") or ""
-    assert "checkin_rate must be one of 0.001, 0.01, 0.1, 1 (" in line
-    live.fill("#fl-checkin_rate", "0.1")
-
-
-@needs_runtime
-def test_controls_stand_in_named_groups_and_follow_each_other_by_keyboard(live: Page) -> None:
-    legends = live.eval_on_selector_all(".fl-sliders fieldset > legend", "found => found.map(one => one.textContent)")
-    assert len(legends) == 4
-    assert live.locator(".fl-sliders input:not([type=checkbox])").count() == 2 * (len(TYPED) + len(START))
-    live.focus("#fl-n_users")
-    passed = []
-    for _ in range(4):
-        live.keyboard.press("Tab")
-        passed.append(live.evaluate("() => document.activeElement.id"))
-    assert passed == ["fl-n_users-slider", "fl-epsilon0", "fl-epsilon0-slider", "fl-delta"]
-    parts = live.eval_on_selector_all("#fl-rows tbody", "found => found.map(one => one.rows.length - 1)")
-    assert len(parts) == 5
-    assert sum(parts) == len(_shown(live))
-
-
-@needs_runtime
-def test_all_digits_are_shown_on_demand(live: Page) -> None:
-    _type(live, POINTS[0])
-    cell = live.locator("#fl-row-blanket-lem-5-1-kary-mass .fl-value")
-    live.check("#fl-digits")
-    assert float((cell.text_content() or "").split("=")[1]) == float(cell.get_attribute("data-value") or "nan")
-    live.uncheck("#fl-digits")
 
 
 @needs_runtime
@@ -276,20 +146,10 @@ def test_digits_that_are_left_out_never_flatter(live: Page) -> None:
     assert {gives for gives, told, shown in seen if told != shown} >= {"upper", "lower"}
     assert [row for row in seen if row[0] == "upper" and row[2] < row[1]] == []
     assert [row for row in seen if row[0] == "lower" and row[2] > row[1]] == []
-
-
-@needs_runtime
-def test_every_control_has_a_name_and_every_curve_a_place(live: Page) -> None:
-    live.select_option("#fl-which", "blanket")
-    _type(live, POINTS[0])
-    unnamed = "controls => controls.filter(c => !c.labels?.length && !c.getAttribute('aria-label')).map(c => c.id)"
-    assert live.eval_on_selector_all(".fl-sliders input", unnamed) == []
-    live.wait_for_function(
-        "() => document.getElementById('fl-chart').getAttribute('aria-label').includes('delta 1e-6')"
-    )
-    drawn = live.eval_on_selector_all("#fl-chart path.fl-curve", "paths => paths.map(path => path.getAttribute('d'))")
-    assert len(drawn) == 14
-    assert all("NaN" not in path for path in drawn)
+    cell = live.locator("#fl-row-blanket-lem-5-1-kary-mass .fl-value")
+    live.check("#fl-digits")
+    assert float((cell.text_content() or "").split("=")[1]) == float(cell.get_attribute("data-value") or "nan")
+    live.uncheck("#fl-digits")
 
 
 IN_SIGHT = """name => {
@@ -303,10 +163,9 @@ FOLLOWED = {"n_buckets": "blanket", "kept": "flame", "noise_std": "participation
 
 
 @needs_runtime
-@pytest.mark.parametrize("size", [{"width": 1366, "height": 768}, {"width": 390, "height": 844}], ids=str)
-def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, size: dict[str, Any]) -> None:
-    before = live.viewport_size
-    resize(live, size)  # type: ignore[arg-type]
+def test_the_chart_stays_in_sight_on_a_phone_and_follows_the_parameter_in_use(live: Page) -> None:
+    before = live.viewport_size or DESKTOP
+    resize(live, {"width": 390, "height": 844})
     for name in (*TYPED, *START):
         live.focus(f"#fl-{name}-slider")
         live.keyboard.press("ArrowRight")
@@ -321,15 +180,7 @@ def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, s
         assert live.locator("#fl-legend li").count() == len(chart.curves)
     live.select_option("#fl-which", "blanket")
     live.click("#fl-reset")
-    resize(live, before or size)  # type: ignore[arg-type]
-
-
-@needs_runtime
-def test_an_address_with_parameters_sets_them(live: Page) -> None:
-    _type(live, POINTS[0])
-    live.evaluate("() => { location.hash = '#epsilon0=0.5&n_users=1000&delta=1e-6&n_buckets=2&epsilon=1'; }")
-    live.wait_for_function("() => document.getElementById('fl-n_users').value === '1000'")
-    assert _shown(live)["blanket-lem-hoeffding-any-epsilon"] == pytest.approx(0.18316, abs=1e-5)
+    resize(live, before)  # type: ignore[arg-type]
 
 
 def _without_runtime(route: Route) -> None:
@@ -374,11 +225,3 @@ def test_a_page_that_gets_no_values_says_so(contexts: dict[str, BrowserContext],
     page.goto(f"{origins['http']}/{PATH}")
     page.wait_for_function("() => document.getElementById('fl-status').textContent.includes('make book')")
     page.close()
-
-
-def test_the_points_reach_both_ends_of_a_regime() -> None:
-    """The comparison would prove little if every row answered, or none did."""
-    rows = [value for point in POINTS for value in _expected(point).values()]
-    assert any(value is None for value in rows)
-    assert any(value == math.inf for value in rows if value is not None)
-    assert sum(value is not None and math.isfinite(value) for value in rows) > 80

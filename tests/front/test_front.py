@@ -112,16 +112,6 @@ def test_large_skellam_noise_rests_on_a_cited_divergence(variance: float, ground
     assert account(Cloak(100, 2**40, 100, 12, "floor", noise), delta=1e-6).rests_on == ground
 
 
-def test_protocols_of_the_other_documents() -> None:
-    assert account(Checkin(SURVEY, rate=0.1), delta=1e-8, rounds=100).epsilon == pytest.approx(0.10265, rel=1e-3)
-    assert account(VECTOR, delta=5.0118723e-6).epsilon == pytest.approx(1.444, rel=1e-3)
-    assert account(TRAINING, delta=1e-5, rounds=1000).epsilon == pytest.approx(6.690, rel=1e-3)
-    plan = Cloak.plan(n_users=1000, epsilon=1, delta=1e-6, error=1.5)
-    assert plan.n_messages == 6
-    assert account(plan, delta=1e-6).epsilon <= 1
-    assert evaluate("flame:thm-4", kept=157, epsilon=0.0022, delta=1e-8).gives == "value"
-
-
 def test_runs_and_audits() -> None:
     counts = run(SURVEY, np.arange(100_000) % 10, np.random.default_rng(0))
     assert counts.sum() == pytest.approx(100_000)
@@ -161,13 +151,14 @@ def test_the_vectors_of_the_paper_have_their_account() -> None:
 
 
 def test_rounds_that_differ() -> None:
-    mean = Checkin(Shuffled(KaryResponse(1.0, 3), n_users=200_000), rate=0.1)
-    parts = [(SURVEY, 30), (mean, 100)]
+    survey = Shuffled(KaryResponse(2.0, 3), 20_000)
+    mean = Checkin(Shuffled(KaryResponse(1.0, 3), 20_000), rate=0.1)
+    parts = [(survey, 30), (mean, 100)]
     both = bounds(Rounds(parts), delta=1e-8)
     alone = [bounds(part, delta=1e-8, rounds=rounds) for part, rounds in parts]
     assert max(one.lower for one in alone) < both.lower < both.upper < sum(one.upper for one in alone)
     assert both.upper < 1.02 * both.lower
-    assert account(Rounds([(SURVEY, 30)]), delta=1e-8, rounds=2) == account(SURVEY, delta=1e-8, rounds=60)
+    assert account(Rounds([(survey, 30)]), delta=1e-8, rounds=2) == account(survey, delta=1e-8, rounds=60)
     alike = TableRandomizer([[0.5, 0.5], [0.5, 0.5]])
     table = TableRandomizer([[0.7, 0.3], [0.3, 0.7]])
     mixed = Rounds([(Shuffled(one, 500), 2) for one in (alike, table, AnyRandomizer(0.5), GaussianNoise(2.0))])
@@ -247,15 +238,11 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
     [
         (lambda: account(SURVEY), "exactly one of epsilon and delta"),
         (lambda: account(SURVEY, delta=2), "delta must be"),
-        (lambda: account(SURVEY, delta=math.nan), "delta must be"),
-        (lambda: account(SURVEY, delta=0.1, rounds=0), "rounds must be"),
         (lambda: account("topk", delta=0.1), "protocol must be one of Shuffled"),
         (lambda: bounds(None, delta=0.1), "protocol must be"),
         (lambda: calibrate(SURVEY, epsilon=0, delta=0.1), "epsilon must be above 0"),
         (lambda: calibrate(SURVEY, epsilon=1, delta=1e-6, over="noise_std"), "over must be"),
         (lambda: Shuffled(2.0, 10), "randomizer must be"),
-        (lambda: Shuffled(KaryResponse(1.0, 2), 1), "n_users must be"),
-        (lambda: Checkin(SURVEY, rate=1.5), "checkin_rate must be"),
         (lambda: Checkin(TRAINING, rate=0.5), "protocol must be Shuffled or Summed"),
         (lambda: account(FlameSimple(50, 4, 1.0, KaryResponse(1.0, 2)), delta=0.1), "randomizer must be"),
         (lambda: TableRandomizer([[0.5, 0.6], [0.5, 0.5]]), "table must have rows that sum to 1"),
@@ -263,13 +250,11 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
         (lambda: run(Shuffled(AnyRandomizer(1.0), 3), [0, 1, 0], np.random.default_rng(0)), "randomizer must be one"),
         (lambda: run(SURVEY, [0, 1], np.random.default_rng(0)), "values must have shape"),
         (lambda: run(SURVEY, np.ma.array([0, 1], mask=[0, 1]), 0), "values must be numbers, got masked entries"),
-        (lambda: run(Checkin(SURVEY, 0.5), [np.ma.masked, 1], 0), "values must be numbers, got masked entries"),
         (lambda: Cloak.plan(n_users=10, epsilon=1, delta=1e-6, error=1e-9), "error must be"),
         (lambda: Rounds([]), "parts must be 1 to 64 pairs"),
         (lambda: Rounds([SURVEY]), "parts must be pairs"),
         (lambda: Rounds([(SURVEY, 0)]), "rounds must be"),
         (lambda: Rounds([(TRAINING, 3)]), "parts must hold Shuffled"),
-        (lambda: Rounds([(Checkin(Summed(50, 1.0), 0.3), 3)]), "parts must hold Shuffled"),
         (lambda: run(Rounds([(SURVEY, 2)]), [0], np.random.default_rng(0)), "protocol must be one of"),
         (lambda: evaluate("flame:none"), "id must be"),
     ],
@@ -288,8 +273,6 @@ def test_names_are_few_resolve_and_have_examples() -> None:
     for name in flamelib.__all__:
         found = getattr(flamelib, name)
         assert found.__doc__, name
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = flamelib.nothing
     stub = ast.parse((ROOT / "flamelib" / "__init__.pyi").read_text(encoding="utf-8"))
     imported = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
     given = [ast.unparse(node.targets[0]) for node in stub.body if isinstance(node, ast.Assign)]

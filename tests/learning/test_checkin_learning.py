@@ -7,7 +7,6 @@ import pytest
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.checkin import Scheme, _summed_messages, train
-from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, draw_clients, run
@@ -129,19 +128,6 @@ def test_a_gradient_of_zero_brings_only_noise(records, schemes):
         np.zeros(model.dimension),
     )  # fmt: skip
     assert not total.any()
-
-
-def test_the_convolutional_network_is_trained_the_same_way():
-    network, rng = ConvolutionalNetwork(10, STRIDED, 32), np.random.default_rng(0)
-    images, labels = rng.normal(size=(6, 784)).astype(np.float32), rng.integers(10, size=6)
-    parameters, randomizer = network.initial(rng), CapMessages.privunit2(network.dimension, 8.0, 0.05)
-    uniforms, noise = rng.random((3, 6)), rng.standard_normal(network.dimension)
-    found = _summed_messages(network, parameters, images, labels, randomizer, uniforms, noise)
-    rows = gradients(network, parameters, images, labels)
-    norms = np.linalg.norm(rows, axis=1)
-    along = randomizer.along(norms, uniforms)
-    expected = (along / norms) @ rows + randomizer.rest_std(along) * noise
-    assert found == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(

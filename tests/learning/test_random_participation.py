@@ -7,9 +7,8 @@ import pytest
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import load
-from flamelib.learning.networks import ConvolutionalNetwork
 from flamelib.learning.participation import Scheme, train
-from flamelib.learning.records import Records, _pooled, load_records
+from flamelib.learning.records import _pooled, load_records
 from flamelib.protocols.participation import draw_records
 
 SAMPLING = {"participation_rate": 0.5, "record_rate": 0.2, "n_records": 30}
@@ -81,30 +80,6 @@ def test_schemes_share_model_batches_and_noise(records):
         assert np.array_equal(alone.accuracy[name], together.accuracy[name])
         assert np.array_equal(alone.batches, together.batches)
     assert len({found[0] for found in together.accuracy.values()}) == 1
-
-
-def test_less_noise_learns_more(records):
-    history = trained(records, {"plain": PLAIN, "clipped": CLIPPED, "noisy": NOISY, "loud": LOUD}, rounds=150)
-    last = {name: found[-1] for name, found in history.accuracy.items()}
-    assert last["plain"] > 0.85
-    assert last["clipped"] >= last["noisy"] > 0.8 > last["loud"]
-
-
-def test_the_convolutional_network_is_trained_the_same_way():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=60)
-    images = np.zeros((60, 28, 28), dtype=np.uint8)
-    images[labels == 1, 5:12], images[labels == 0, 15:22] = 250, 250
-    images += rng.integers(5, size=images.shape).astype(np.uint8)
-    flat = images.reshape(60, -1)
-    standard = ((flat - flat.mean()) / flat.std()).astype(np.float32)
-    tested = type(load_records("digits").tested)(standard, labels)
-    records = Records(flat, labels, tested, float(flat.mean()), float(flat.std()), 2, "stripes")
-    history = train(
-        ConvolutionalNetwork(2), records, {"noisy": Scheme(0.5, 1.0, 0.02)}, 20, np.random.default_rng(0),
-        participation_rate=0.5, record_rate=0.5, n_records=5, points=2,
-    )  # fmt: skip
-    assert history.accuracy["noisy"][-1] > 0.9
 
 
 @pytest.mark.parametrize(

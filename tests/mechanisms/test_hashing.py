@@ -15,7 +15,6 @@ from flamelib.mechanisms.sketches.hashing import (
     LONGEST,
     PRIME,
     Hashes,
-    _add,
     keyed_uniforms,
     numbered,
     spelled,
@@ -28,7 +27,7 @@ residues = st.integers(0, PRIME - 1)
 @given(a=residues, b=residues)
 def test_arithmetic_modulo_the_prime_is_exact(a: int, b: int) -> None:
     pair = np.array([a], dtype=np.uint64), np.array([b], dtype=np.uint64)
-    assert (int(times(*pair)[0]), int(_add(*pair)[0])) == (a * b % PRIME, (a + b) % PRIME)
+    assert int(times(*pair)[0]) == a * b % PRIME
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 8])

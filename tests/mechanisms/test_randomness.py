@@ -3,7 +3,6 @@
 import itertools
 import math
 import secrets
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -158,12 +157,6 @@ def test_a_fresh_key_for_every_piece_of_the_stream():
     assert asked == [32] * 7
 
 
-def test_release_never_repeats_itself():
-    """A fresh key for every piece of the stream."""
-    pieces = np.concatenate([one.uniform(2**62, 9000) for one in Release().spawn(2)])
-    assert len(set(pieces.tolist())) == 18_000
-
-
 @pytest.mark.parametrize("modulus", [5, 2**40, 2**62, 2**62 + 1, 2**64, 2**100 + 7])
 def test_residues_beyond_the_sign_bit(modulus):
     """As unsigned words, as Python's numbers and in lists with others, of which numpy alone would make doubles."""
@@ -179,11 +172,3 @@ def test_residues_beyond_the_sign_bit(modulus):
     for odd in ([2**63, 0.5], [0.0], np.array([1.0]), np.float64(3), [2.0**63, 1]):
         with pytest.raises(DomainError, match="wholes must be whole"):
             residues(odd, modulus)
-
-
-def test_a_multiple_below_the_word_keeps_residues_unbiased():
-    """The rejection of the release path in exact numbers: every residue has the same number of words."""
-    for modulus in (3, 10, 2**61 + 1, 2**62):
-        limit = 2**63 // modulus * modulus
-        assert limit % modulus == 0
-        assert Fraction(limit, 2**63) > Fraction(1, 2)

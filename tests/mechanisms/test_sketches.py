@@ -91,14 +91,13 @@ def test_count_min_never_underestimates_and_seldom_errs_by_much() -> None:
         off.append(found - COUNTS)
     for error in (20, 30):
         often = np.mean([one[1] > error for one in off])
-        assert often <= CountMin(8, 2, seed=1).failure(int(COUNTS.sum()), error) + 0.05
+        assert often <= (COUNTS.sum() / (8 * error)) ** 2 + 0.05
 
 
 def test_count_min_has_the_size_of_the_theorem() -> None:
     sketch = CountMin.within(accuracy=0.01, failure=0.001, seed=1)
     assert sketch.shape == (7, 272)
-    n = 10_000
-    assert sketch.failure(n, 0.01 * n) <= 0.001
+    assert (1 / (0.01 * sketch.columns)) ** sketch.rows <= 0.001
     assert sketch.estimate(np.array([[1, 5]] * 7)[:, [0] * 272], [3], rule="median").tolist() == [1.0]
     with pytest.raises(DomainError, match="rule must be one of min, median"):
         sketch.estimate(np.zeros(sketch.shape), [3], rule="mean")
@@ -109,7 +108,6 @@ def test_a_counter_of_other_items_has_the_mean_of_the_formula() -> None:
     beside = sketch.read(direct_table(sketch, ITEMS, COUNTS), [ITEMS[1]])[:, 0] - COUNTS[1]
     exact = (COUNTS.sum() - COUNTS[1]) / 8
     assert abs(beside.mean() - exact) < 5 * beside.std() / math.sqrt(len(beside))
-    assert exact <= sketch.excess(int(COUNTS.sum()))
 
 
 def test_a_row_of_count_sketch_has_exact_mean_and_variance() -> None:
@@ -246,8 +244,7 @@ def test_entropy_is_found_within_its_standard_deviation() -> None:
     for seed in range(40):
         sketch = StableEntropy(400, 1e5, 1000, seed=seed)
         off.append(sketch.estimate(direct_table(sketch, range(5), counts), n_users=1000) - exact)
-    std = StableEntropy(400, 1e5, 1000, seed=0).std(1000)
-    assert std == pytest.approx(math.sqrt(3 / 400))
+    std = math.sqrt(3 / 400)
     assert abs(np.mean(off)) < 5 * std / math.sqrt(40)
     assert 0.6 < np.std(off) / std < 1.5
 

@@ -38,13 +38,6 @@ def laplace_second_moment(epsilon0, epsilon):
     return mp.quad(integrand, [-mp.inf, 0, mp.mpf(1) / 2, 1, mp.inf])
 
 
-def hoeffding_delta(kind, n, epsilon0, epsilon, n_buckets=None):
-    """Blanket user by blanket user: binomial weights, one Hoeffding term each."""
-    mass, width, _, _ = table_constants(kind, epsilon0, epsilon, n_buckets)
-    a = mp.expm1(mp.mpf(epsilon))
-    return _averaged(n, mass, lambda m: width**2 / (4 * a) * mp.exp(-2 * m * a**2 / width**2), first=0)
-
-
 def bennett_delta(kind, n, epsilon0, epsilon, n_buckets=None, withdrawn=False):
     """The same with one Bennett term each; the withdrawn form divides every term by a and m."""
     mass, _, top, second = table_constants(kind, epsilon0, epsilon, n_buckets)

@@ -51,16 +51,6 @@ def shuffled(rows, others, pair, epsilon):
     return hockey_stick(histogram_law([rows[pair[0]], *rest]), histogram_law([rows[pair[1]], *rest]), epsilon)
 
 
-def worst_shuffled(rows, n_users, epsilon):
-    """Exact worst case: every data set of the others, every ordered pair."""
-    values = range(len(rows))
-    return max(
-        shuffled(rows, others, pair, epsilon)
-        for others in itertools.combinations_with_replacement(values, n_users - 1)
-        for pair in itertools.permutations(values, 2)
-    )
-
-
 def positive_part(values, chances, n_users):
     """``E[(X_1 + ... + X_n)_+]`` for independent atomic X, by every histogram of the atoms."""
     total = mpf(0)
@@ -125,26 +115,6 @@ def contour(values, chances, n_users, points=1500, shift=1.15):
 def kary_blanket_far(epsilon0, n_buckets, n_users, epsilon, points=1500):
     values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
     return contour(values, chances, n_users, points) / (mass * n_users)
-
-
-def clone_laws(epsilon0, n_users, mass):
-    """The clone pair as laws of (reports of the first value, reports of the second), by the sum over (C, A)."""
-    p, mass = mp.exp(mpf(epsilon0)), mpf(mass)
-    first, second = {}, {}
-    for c in range(n_users):
-        chance = mp.binomial(n_users - 1, c) * mass**c * (1 - mass) ** (n_users - 1 - c)
-        for a in range(c + 1):
-            joint = chance * mp.binomial(c, a) / mpf(2) ** c
-            for law, truth in ((first, p / (p + 1)), (second, 1 / (p + 1))):
-                for key, share in (((a + 1, c - a), truth), ((a, c - a + 1), 1 - truth)):
-                    law[key] = law.get(key, 0) + joint * share
-    return first, second
-
-
-def clone_pair(epsilon0, n_users, epsilon, mass):
-    """Hockey-stick of the clone pair, each direction; the larger."""
-    one, two = clone_laws(epsilon0, n_users, mass)
-    return max(hockey_stick(one, two, epsilon), hockey_stick(two, one, epsilon))
 
 
 def binary_in_whole_numbers(odds, ratio, n_users):

@@ -47,13 +47,3 @@ def local_hash(epsilon0, k):
 
 
 TABLES = {"rappor": rappor, "oue": oue, "subset": subset, "hadamard": hadamard, "local-hash": local_hash}
-
-
-def merged(rows):
-    """Messages whose chances are in proportion for every value tell the same: one letter."""
-    columns = {}
-    for column in zip(*rows, strict=True):
-        key = tuple(round(math.log(chance / column[0]), 9) for chance in column)
-        columns.setdefault(key, []).append(column)
-    joined = [[math.fsum(part) for part in zip(*same, strict=True)] for same in columns.values()]
-    return [list(row) for row in zip(*joined, strict=True)]

@@ -95,16 +95,3 @@ def test_topk_in_order_is_the_protocol():
     for noise in (ours - sparse, theirs - sparse):
         assert kstest(noise / spread, norm.cdf).pvalue > 0.01
         assert kstest(noise / spread * 1.4, norm.cdf).pvalue < 0.01
-
-
-def test_repeated_noise_is_the_same_for_random_coordinates_and_not_for_chosen_ones():
-    """Noise of two rounds from one generator state, on users who have nothing in common."""
-    noise, correlated = LaplaceNoise(0.5), {}
-    double = flame.FlameDouble(150, 650, 1e-6, noise, 13, 60)
-    for name, publish in {
-        "double": lambda rows, rng: flame.run(double, rows, rng),
-        "topk": OrderedTopk(1e-6, 0.5, 13, 60).run,
-    }.items():
-        rounds = [publish(RNG(n).normal(size=(150, 650)).astype(np.float32), RNG(9)).estimate for n in (1, 2)]
-        correlated[name] = np.corrcoef(*rounds)[0, 1]
-    assert correlated["double"] > 0.95 > 0.8 > correlated["topk"]

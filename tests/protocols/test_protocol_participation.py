@@ -62,19 +62,6 @@ def test_the_moments_of_a_batch_are_those_of_the_enumeration():
     assert batch_size(0.4, 0.3, 2, 3) == pytest.approx((mean, np.sqrt(weights @ (sizes - mean) ** 2)), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("p", "q", "n_clients", "n_records"), [(0.001, 0.1, 23_264, 30), (0.0056, 0.1, 4160, 30), (0.1, 0.0056, 124, 1000)]
-)
-def test_batches_of_the_experiments_scatter_more_than_records_drawn_one_by_one(p, q, n_clients, n_records):
-    rng, repeats = np.random.default_rng(5), 3000
-    sizes = np.array([len(draw_records(p, q, n_clients, n_records, rng)) for _ in range(repeats)])
-    mean, std = batch_size(p, q, n_clients, n_records)
-    assert sizes.mean() == pytest.approx(mean, abs=5 * std / repeats**0.5)
-    assert sizes.std() == pytest.approx(std, rel=0.08)
-    assert mean == pytest.approx(70, rel=0.01)
-    assert std > 1.25 * 70**0.5
-
-
 def test_without_a_trusted_server_everybody_sends_and_the_noise_of_all_adds_up():
     rng, repeats = np.random.default_rng(8), 3000
     gradients = [rng.normal(size=(3, 2)) / 9 for _ in range(4)]

@@ -15,27 +15,12 @@ SETTINGS = {
 ROUNDS = {"1 round": 1, "1000 rounds": 1000, "1e5 rounds": 10**5}
 
 
-def limit(benchmark, seconds):
-    assert benchmark.stats is None or benchmark.stats.stats.min < seconds
-
-
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_epsilon_of_many_rounds(benchmark, name, rounds):
-    """Due within 3 s."""
     asked = {"rounds": ROUNDS[rounds], "delta": 1e-6}
     found = benchmark.pedantic(participation_rounds, ("outer", *SETTINGS[name]), asked, rounds=3)
     assert 0 < found < 30
-    limit(benchmark, 3)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_delta_of_many_rounds(benchmark, name):
-    """Due within 3 s, down to 1e-20."""
-    asked = {"rounds": 10**5, "epsilon": 0.5}
-    found = benchmark.pedantic(participation_rounds, ("outer", *SETTINGS[name]), asked, rounds=3)
-    assert 0 < found < 1
-    limit(benchmark, 3)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -43,7 +28,6 @@ def test_lower_bound_of_many_rounds(benchmark, name):
     asked = {"rounds": 10**5, "delta": 1e-6}
     found = benchmark.pedantic(aligned_rounds_lower, SETTINGS[name], asked, rounds=3)
     assert 0 < found < 30
-    limit(benchmark, 3)
 
 
 def test_drawn_records(benchmark):

@@ -21,9 +21,7 @@ UNIT = np.linspace(0, 1, USERS)
     ids=lambda value: getattr(value, "kind", ""),
 )
 def test_sampling(benchmark, randomizer, values):
-    reports = benchmark(randomizer.sample, values, np.random.default_rng(0))
-    assert reports.shape == (USERS,)
-    assert benchmark.stats is None or benchmark.stats.stats.median < 0.25
+    assert benchmark(randomizer.sample, values, np.random.default_rng(0)).shape == (USERS,)
 
 
 @pytest.mark.parametrize(
@@ -33,4 +31,3 @@ def test_sampling(benchmark, randomizer, values):
 )
 def test_a_run_of_the_protocol(benchmark, protocol, values):
     benchmark(blanket.run, protocol, values, np.random.default_rng(0))
-    assert benchmark.stats is None or benchmark.stats.stats.median < 0.25

@@ -1,14 +1,8 @@
-"""Speed of the certified shuffling bounds for every number of users, beside the sum that a reader would write."""
+"""Speed of the certified shuffling bounds for every number of users."""
 
-import math
-
-import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import binom
 
-from flamelib.accounting.shuffling.brackets import estimate
-from flamelib.accounting.shuffling.numerical import _blanket_law, all_equal, blanket_divergence, exact_binary
+from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence, exact_binary
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 PROFILES = {
@@ -21,82 +15,19 @@ USERS = {"1e3 users": 10**3, "1e5 users": 10**5, "1e7 users": 10**7, "1e9 users"
 DELTA = 1e-8
 
 
-def limit(benchmark, seconds):
-    assert benchmark.stats is None or benchmark.stats.stats.min < seconds
-
-
 @pytest.mark.parametrize("users", USERS)
 @pytest.mark.parametrize("name", PROFILES)
 def test_certified_blanket_epsilon(benchmark, name, users):
-    """A whole search, certified: due within 0.3 s for every n."""
+    """A whole search, certified."""
     found = benchmark.pedantic(lambda: blanket_divergence(PROFILES[name], USERS[users], delta=DELTA), rounds=7)
     assert 0 < found < 1
-    limit(benchmark, 0.3)
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_all_others_equal(benchmark, name):
     benchmark.pedantic(lambda: all_equal(PROFILES[name], 10**7, delta=DELTA), rounds=5)
-    limit(benchmark, 0.6)
 
 
 @pytest.mark.parametrize("users", USERS)
 def test_exact_binary_epsilon(benchmark, users):
-    """Due within 0.1 s for 1e9 users."""
     benchmark.pedantic(lambda: exact_binary(1.0, USERS[users], delta=DELTA), rounds=7)
-    limit(benchmark, 0.1 if users == "1e9 users" else 0.3)
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_one_estimate(benchmark, name):
-    """One evaluation without a certificate, the step of a search: due within 5 ms."""
-    n_users = 10**9
-    epsilon = float(blanket_divergence(PROFILES[name], n_users, delta=DELTA))
-    log_delta = estimate(_blanket_law(PROFILES[name]), n_users)
-    assert benchmark(log_delta, epsilon) == pytest.approx(math.log(DELTA), abs=0.01)
-    limit(benchmark, 0.005)
-
-
-def plain_all_equal(epsilon0, n_users, epsilon):
-    """Binary response, all others equal: two binomial tails at the best threshold near the tilted mean."""
-    p, e = math.exp(epsilon0), math.exp(epsilon)
-    q, ratio = 1 / (1 + p), (e * p - 1) / (p - e)
-    center = round((n_users - 1) * q * ratio / (1 - q + q * ratio))
-    j = np.arange(center - 3, center + 4)
-    tails = binom.sf(j - 2, n_users - 1, q), binom.sf(j - 1, n_users - 1, q)
-    return float(np.max((1 - q - e * q) * tails[0] + (q - e * (1 - q)) * tails[1]))
-
-
-def plain_blanket(epsilon0, n_users, epsilon):
-    """Binary response under the blanket: given the number of blanket users, binomial tails; 12 deviations of it."""
-    p, e = math.exp(epsilon0), math.exp(epsilon)
-    mass = 2 / (p + 1)
-    mean, spread = (n_users - 1) * mass, math.sqrt((n_users - 1) * mass * (1 - mass))
-    c = np.arange(max(0, int(mean - 12 * spread)), min(n_users - 1, int(mean + 12 * spread)) + 1)
-    j = np.floor((e * p - 1) * (c + 1) / ((p - e) + (e * p - 1)))
-    up, none = binom.sf(j - 1, c, 0.5), binom.sf(j, c, 0.5)
-    gain = ((p * up + none) - e * (up + p * none)) / (p + 1)
-    return float(binom.pmf(c, n_users - 1, mass) @ np.maximum(gain, 0))
-
-
-@pytest.mark.parametrize("users", ["1e3 users", "1e5 users", "1e7 users"])
-def test_plain_sum_for_the_blanket(benchmark, users):
-    """The same question as 2 buckets, as a vectorised sum inside a root search: uncertified, grows with n."""
-    n_users = USERS[users]
-
-    def search():
-        return brentq(lambda e: plain_blanket(1.0, n_users, e) - DELTA, 1e-9, 1.0, xtol=1e-12)
-
-    found = benchmark.pedantic(search, rounds=1)
-    assert found == pytest.approx(blanket_divergence(PROFILES["2 buckets"], n_users, delta=DELTA), rel=1e-6)
-
-
-@pytest.mark.parametrize("users", USERS)
-def test_plain_tails_for_all_others_equal(benchmark, users):
-    """The same question as exact binary response for one data set, by two binomial tails in a root search."""
-    n_users = USERS[users]
-
-    def search():
-        return brentq(lambda e: plain_all_equal(1.0, n_users, e) - DELTA, 1e-9, 0.9, xtol=1e-12)
-
-    assert benchmark(search) <= exact_binary(1.0, n_users, delta=DELTA) * (1 + 1e-6)

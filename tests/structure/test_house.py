@@ -4,7 +4,6 @@ import re
 import subprocess
 import tomllib
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from flamebook.places import ROOT
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M).group(1).split())  # type: ignore[union-attr]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def tracked() -> dict[str, str]:
@@ -64,8 +62,6 @@ def test_the_lock_is_what_the_project_asks_for_and_nothing_more() -> None:
 
 def test_conda_and_binder_get_the_lock_and_its_python() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    assert environment["name"] == PROJECT["name"]
-    assert environment["channels"] == ["conda-forge"]
     python, pip, packages = environment["dependencies"]
     without_cuda = re.search(r"^TORCH_INDEX \?= (.*)$", MAKEFILE, re.M).group(1)  # type: ignore[union-attr]
     words = [f"--extra-index-url {without_cuda}", "-r requirements.lock", "-e ."]
@@ -95,19 +91,6 @@ def test_commands_that_a_page_names_exist(name: str) -> None:
     called = set(re.findall(r"(?:`|^\s*(?:\$ )?)make ([a-z-]+)", text, re.M))
     assert called
     assert called <= TARGETS
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_workflows_parse_and_call_what_exists(path: Path) -> None:
-    workflow = yaml.safe_load(path.read_text())
-    # YAML reads the key `on` as a truth value.
-    assert workflow[True]
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] if "timeout-minutes" in job else job["needs"]
-        commands = [step["run"] for step in job["steps"] if "run" in step]
-        words = {word for command in commands if command.startswith("make ") for word in command.split()[1:]}
-        assert {word for word in words if "=" not in word} <= TARGETS
-        assert not [step for step in job["steps"] if not {"run", "uses"} & set(step)]
 
 
 def test_nothing_of_one_machine_is_committed() -> None:
@@ -147,11 +130,3 @@ def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> Non
     assert set(listed) - made == there
     templates = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert templates <= set(listed), "a notebook that no reader finds"
-
-
-@pytest.mark.parametrize("profile", ["quick", "paper"])
-def test_parameter_sets_belong_to_the_notebooks(profile: str) -> None:
-    from flamebook.runs import schedule
-
-    plan = schedule.plan(ROOT, profile)
-    assert set(plan.runs) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}

@@ -1,6 +1,5 @@
 """Light to install: the wheel, with NumPy and SciPy alone, and what a cold command loads."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -9,14 +8,10 @@ import zipfile
 from email import message_from_string
 from pathlib import Path
 
-import numpy as np
 import pytest
 from packaging.requirements import Requirement
-from structure.test_layout import outside
 
 from flamebook.places import ROOT
-from flamelib.answers import load_all
-from flamelib.core.statements import homes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILD = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
@@ -60,25 +55,6 @@ def test_the_wheel_asks_for_numpy_and_scipy_alone(wheel: Path) -> None:
     assert told.get_all("Project-URL") is None, "an address is not known when this is written"
 
 
-def test_in_an_empty_folder_all_of_it_answers_or_says_what_to_install(wheel: Path, tmp_path: Path) -> None:
-    """The script that the integration runs under several Pythons, here under this one, with links for installations."""
-    place, commands = tmp_path / "place", tmp_path / "commands"
-    zipfile.ZipFile(wheel).extractall(place)
-    packages = Path(np.__file__).parents[1]
-    for name in ("numpy", "scipy", "numpy.libs", "scipy.libs"):
-        if (packages / name).exists():
-            (place / name).symlink_to(packages / name)
-    commands.mkdir()
-    for name, words in (("python", ""), ("flamelib", "-m flamelib.cli ")):
-        (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -S {words}"$@"\n')
-        (commands / name).chmod(0o755)
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FLAMELIB"))}
-    own |= {"PATH": f"{commands}:{own['PATH']}", "PYTHONPATH": str(place), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(["bash", ROOT / ".ci" / "smoke"], env=own, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("light")
-
-
 def loaded(program: str) -> set[str]:
     """Modules in a fresh interpreter after a program that prints nothing."""
     told = f"import sys; before = set(sys.modules)\n{program}\nprint(*sorted(set(sys.modules) - before))"
@@ -107,24 +83,3 @@ def test_a_certified_answer_loads_no_large_part_of_scipy() -> None:
     assert "scipy.special" in found
     slow = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.linalg", "scipy.sparse", "scipy.signal"}
     assert not found & (slow | {"torch", "sklearn", "pooch", "nacl", "typer", "papermill", "matplotlib", "nbformat"})
-
-
-def test_closed_forms_load_the_standard_library_alone() -> None:
-    """Modules of statements that reach nothing else: these can be asked in a browser."""
-    closed = [name for name in sorted(set(homes().values())) if not outside(name)]
-    assert {
-        "flamelib.accounting.shuffling.closed_form",
-        "flamelib.accounting.composition.closed_form",
-        "flamelib.accounting.composition.renyi",
-        "flamelib.accounting.sampling.public_participation",
-        "flamelib.accounting.checkin.closed_form",
-        "flamelib.accounting.coordinates.paper_bounds",
-        "flamelib.accounting.splitting.theorem_parameters",
-        "flamelib.mechanisms.integers.decoding",
-    } <= set(closed)
-    found = loaded("\n".join(f"import {name}" for name in closed))
-    assert {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) == {"flamelib"}
-
-
-def test_every_statement_is_found_by_walking_the_folders() -> None:
-    assert list(load_all()) == list(homes())

@@ -30,7 +30,11 @@ from flamelib.core.divergences import hockey_stick
 
 Density = Callable[[float], float]
 
-_FILES = {"exp-6.1": "participation-small.csv", "exp-6.2": "participation-large.csv"}
+_FILES = {
+    "sec-5.5": "participation-own.csv",
+    "exp-6.1": "participation-small.csv",
+    "exp-6.2": "participation-large.csv",
+}
 
 # --- definitions and tools -------------------------------------------------------------------------------------------
 

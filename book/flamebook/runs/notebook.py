@@ -153,7 +153,7 @@ _SWEPT = ("epsilon0", "padded", "sampling_rate", "server_step", "clip_norm", "sc
 _OWN = {
     **{f"sweep_{name}": VOCABULARY[name] for name in _SWEPT},
     "sweep_epsilon": replace(VOCABULARY["epsilon"], open_low=True, high=30),
-    "sweep_repeats": replace(VOCABULARY["repeats"], low=2),
+    "sweep_repeats": VOCABULARY["repeats"],
     "small_repeats": VOCABULARY["repeats"],
     "step_seed": VOCABULARY["seed"],
     "large_epsilon0": VOCABULARY["epsilon0"],

@@ -1,6 +1,6 @@
-r"""What self check-in is compared with: a bound for one round with approximate budgets, sampling, strong composition.
+r"""Baselines of self check-in: amplification by shuffling in one round, subsampling, strong composition.
 
-The document does not spell its baselines out; the readings are stated here.  Adjacency: one client's record is
+The document does not specify its baselines; the assumptions are stated here.  Adjacency: one client's record is
 replaced.
 """
 
@@ -19,7 +19,7 @@ from flamelib.core.guarantees import ARITHMETIC, Gives, RestsOn
 from flamelib.core.logspace import product_above
 from flamelib.core.statements import states
 
-# Rényi orders that are tried; every one gives a valid epsilon.
+# Rényi orders over which the conversion is minimised.
 BASELINE_ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))
 
 
@@ -30,10 +30,10 @@ def baseline_distributed(
 ) -> float:
     r"""Epsilon of distributed check-in by quantiles, the Gaussian mechanism, sampling and composition (upper).
 
-    Quarters of delta go to composition, to the rounds, and to the two tails of the number of clients: in no round are
-    there fewer than :math:`l_1` or more than :math:`l_2`, so that a round is the Gaussian mechanism of sensitivity
-    :math:`2/l_1` and noise :math:`\sigma/\sqrt{l_1}`, sampled at the rate :math:`l_2/n`.  The answer is ``inf`` where a
-    round without clients is too likely.
+    Delta is split in quarters over composition, the rounds, and the two tails of the number K of clients:
+    :math:`l_1 \le K \le l_2` in every round, so that a round is the Gaussian mechanism of sensitivity :math:`2/l_1`
+    and noise :math:`\sigma/\sqrt{l_1}`, sampled at the rate :math:`l_2/n`.  The answer is ``inf`` where
+    :math:`l_1 = 0`.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ def baseline_distributed(
     >>> [round(baseline_distributed(**one, route=route), 3) for route in ("kov", "drv")]
     [2.077, 2.191]
     """
-    share = delta / 4 / rounds
+    round_delta = delta / 4 / rounds
     if checkin_rate == 0 or delta == 1:
         return 0.0
-    low, high = quantiles(n_users, checkin_rate, share)
-    if low == 0 or share == 0:
+    min_clients, max_clients = quantiles(n_users, checkin_rate, round_delta)
+    if min_clients == 0 or round_delta == 0:
         return math.inf
-    rate = high / n_users
-    epsilon = gaussian_mechanism(2 / math.sqrt(low), noise_std, delta=min(1.0, share / rate))
-    return _composed(sampled_epsilon(epsilon, rate) if epsilon < math.inf else math.inf, rounds, delta / 4, route)
+    rate = max_clients / n_users
+    epsilon = gaussian_mechanism(2 / math.sqrt(min_clients), noise_std, delta=min(1.0, round_delta / rate))
+    return _compose(sampled_epsilon(epsilon, rate) if epsilon < math.inf else math.inf, rounds, delta / 4, route)
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
@@ -66,7 +66,7 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """The closed form of the clones is cited."""
+    """Cited where the closed form of the clones is used."""
     return RestsOn.CITED if arguments.get("route", "closed") == "closed" else RestsOn.PROVEN
 
 
@@ -82,15 +82,15 @@ def baseline_shuffled(
 ) -> float:  # fmt: skip
     r"""Epsilon of shuffled check-in by clones, sampling and composition (a value, or upper with ``slack_delta``).
 
-    Half of what remains of delta goes to composition (Kairouz, Oh, Viswanath), half to the rounds; :math:`n\gamma`
-    reports are shuffled in each and the rate is :math:`\gamma`.  With ``slack_delta``, a part of delta, the number of
-    reports is not taken to be its mean: except with that chance it lies between two quantiles in every round, of which
-    the lower one is shuffled and the upper one gives the rate.
+    :math:`\delta - ` ``slack_delta`` is split in halves over composition (Kairouz, Oh, Viswanath) and the rounds;
+    :math:`n\gamma` reports are shuffled in each and the rate is :math:`\gamma`.  With ``slack_delta`` the number of
+    reports is not replaced by its mean: except with that probability it lies between two quantiles in every round, the
+    lower of which is shuffled and the upper of which gives the rate.
 
     Parameters
     ----------
     route
-        Clones in closed form, as the document has them, or computed.
+        Amplification by clones: ``closed`` form, as in the document, or ``numerical``.
     slack_delta
         At ``delta`` or more, the answer is that of the local budget alone.
 
@@ -104,18 +104,18 @@ def baseline_shuffled(
     """
     if checkin_rate == 0 or delta == 1:
         return 0.0
-    left = delta - (slack_delta or 0.0)
-    share = left / 2 / rounds
-    if share <= 0:
+    delta_left = delta - (slack_delta or 0.0)
+    round_delta = delta_left / 2 / rounds
+    if round_delta <= 0:
         return product_above(rounds, epsilon0)
-    low = high = max(1, round(n_users * checkin_rate))
+    min_clients = max_clients = max(1, round(n_users * checkin_rate))
     if slack_delta is not None:
-        low, high = quantiles(n_users, checkin_rate, slack_delta / rounds / 2)
-        if not high:
-            return 0.0  # that anybody comes is within the slack
-    rate = high / n_users
-    each = _shuffled(epsilon0, low, min(1.0, share / rate), route)
-    return min(product_above(rounds, epsilon0), _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))
+        min_clients, max_clients = quantiles(n_users, checkin_rate, slack_delta / rounds / 2)
+        if not max_clients:
+            return 0.0  # P[K > 0] is within the slack
+    rate = max_clients / n_users
+    epsilon = _amplify(epsilon0, min_clients, min(1.0, round_delta / rate), route)
+    return min(product_above(rounds, epsilon0), _compose(sampled_epsilon(epsilon, rate), rounds, delta_left / 2, "kov"))
 
 
 @states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value")
@@ -127,8 +127,8 @@ def generic_route(
 
     The mean number :math:`k = n\gamma` of reports is shuffled (clones in closed form at ``slack_delta``, to which a
     local delta adds :math:`(e^\varepsilon+1)(1+e^{-\varepsilon_0}/2)k\delta_0`) and sampled at the rate
-    :math:`\gamma`; Lemma 3 makes a Rényi divergence of that.  The smaller ``slack_delta``, the smaller the answer,
-    down to less than the truth.
+    :math:`\gamma`; Lemma 3 converts the result to a Rényi divergence.  The answer decreases with ``slack_delta``, to
+    below the true epsilon.
 
     Parameters
     ----------
@@ -146,23 +146,23 @@ def generic_route(
     if checkin_rate == 0:
         return 0.0
     k = max(1, round(n_users * checkin_rate))
-    each = _shuffled(epsilon0, k, slack_delta, "closed")
-    gained = (math.exp(each) + 1) * (1 + math.exp(-epsilon0) / 2) * k * local_delta if local_delta else 0.0
-    failure = min(1.0, checkin_rate * (slack_delta + gained))
-    epsilon = sampled_epsilon(each, checkin_rate)
+    amplified = _amplify(epsilon0, k, slack_delta, "closed")
+    added = (math.exp(amplified) + 1) * (1 + math.exp(-epsilon0) / 2) * k * local_delta if local_delta else 0.0
+    failure = min(1.0, checkin_rate * (slack_delta + added))
+    epsilon = sampled_epsilon(amplified, checkin_rate)
     return renyi_to_epsilon(lambda order: rounds * least_renyi(int(order), epsilon, failure), delta, BASELINE_ORDERS)
 
 
-def _shuffled(epsilon0: float, k: int, delta: float, route: str) -> float:
-    """Epsilon of k shuffled reports, never above the local one."""
+def _amplify(epsilon0: float, k: int, delta: float, route: str) -> float:
+    """Epsilon of k shuffled reports, at most ``epsilon0``."""
     if k < 2:
         return epsilon0
-    found = clones_closed(epsilon0, k, delta) if route == "closed" else clones_2021(epsilon0, k, delta=delta)
-    return min(epsilon0, found)
+    epsilon = clones_closed(epsilon0, k, delta) if route == "closed" else clones_2021(epsilon0, k, delta=delta)
+    return min(epsilon0, epsilon)
 
 
-def _composed(epsilon: float, rounds: int, slack: float, route: str) -> float:
-    """Strong composition; the deltas of the rounds are accounted for."""
+def _compose(epsilon: float, rounds: int, slack: float, route: str) -> float:
+    """Strong composition of pure budgets: the deltas of the rounds are budgeted by the caller."""
     if slack <= 0 or epsilon == math.inf:
         return math.inf
     compose = kairouz_oh_viswanath if route == "kov" else advanced_composition

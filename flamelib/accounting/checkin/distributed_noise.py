@@ -1,26 +1,26 @@
-r"""Distributed check-in: clients decide by themselves whether to take part, and their Gaussian noise adds up.
+r"""Distributed check-in: each client participates independently, and the Gaussian noise of the participants adds up.
 
-Each of n clients checks in with probability :math:`\gamma` by a coin of its own and sends its record, a vector of norm
-at most 1, plus noise :math:`N(0, s^2 I)`.  Whoever looks sees the sum of a round and the number k of those who sent,
-not who they are.  Adjacency: one client's record is replaced, and may move by 2; the bounds hold in both directions,
-for a client that may take part in every round.
+Each of n clients checks in independently with probability :math:`\gamma` and sends its record, a vector of norm at most
+1, plus noise :math:`N(0, s^2 I)`.  The output of a round is the sum and the number k of participants.  Adjacency: one
+client's record is replaced (sensitivity 2); the bounds hold in both directions, for a client that may participate in
+every round.
 
-**A pair that dominates.**  Given k, of the chance Bin(n, :math:`\gamma`), the worst records are those of the pair
+**Dominating pair.**  Given :math:`k \sim \mathrm{Bin}(n, \gamma)`, the worst records are those of the pair
 (-1, ..., -1, +1) and (-1, ..., -1):
 
 .. math:: P_k = (1-\tfrac kn)N(0,ks^2)+\tfrac kn N(2,ks^2), \qquad Q_k = N(0,ks^2).
 
-The largest profile of all is that of :math:`(P_k, Q_k)` above 1 and that of :math:`(Q_k, P_k)` below.  It is the
-profile of a pair that stays the same when its two laws are exchanged, and products of that pair bound any number of
-adaptive rounds in both directions.  Beside the worse direction of the pair that occurs this costs some 3 % of epsilon
-in the document's settings.
+The supremum of all profiles is that of :math:`(P_k, Q_k)` for :math:`\alpha \ge 1` and that of :math:`(Q_k, P_k)` for
+:math:`\alpha < 1`.  It is the profile of a symmetric pair, whose products bound any number of adaptive rounds in both
+directions.  Compared with the worse direction of :math:`(P_k, Q_k)` itself this costs some 3 % of epsilon in the
+document's settings.
 
-**Few groups of counts.**  The profile rises with the rate k/n and falls in the noise, so that counts a..b are together
-dominated by the rate b/n with the noise of a, and dominate the rate a/n with the noise of b.  A rate that is known
-within bounds only is treated in the same way: the counts at both ends are drawn with one uniform variable.  *The
-largest rate alone is not enough*: with few check-ins there is less noise, so that a smaller rate can cost more.  So
-``dropout``, a bound on the chance that a client who checked in never sends, makes the bounds hold for every smaller
-chance as well, changing as it likes from round to round; a known chance gives :func:`effective_rate`.
+**Groups of counts.**  The profile increases in the rate k/n and decreases in the noise, so that counts a..b together
+are dominated by the rate b/n with the noise of a, and dominate the rate a/n with the noise of b.  An interval of rates
+is treated in the same way: the counts at both ends are coupled by one uniform variable.  *The largest rate alone is
+not enough*: fewer check-ins mean less noise, so that a smaller rate can cost more.  So ``dropout``, a bound on the
+probability that a client who checked in fails to send, makes the bounds hold for every smaller probability as well,
+chosen adaptively in each round; a known probability gives :func:`effective_rate`.
 
 Proofs: book, chapter on check-in, propositions *The pair of distributed check-in*, *Rounds that depend on each other*
 and *Counts taken together*.
@@ -60,48 +60,48 @@ from flamelib.core.vocabulary import DomainError, check, one_budget, plainly
 
 MAX_GROUPS = 1024  # groups of counts for many rounds
 RTOL_GROUPS = 1e-4  # relative increase of a single round by groups; also a probability that counts as 0
-MAX_NORMAL = 38.6  # standard deviations beyond which the normal distribution has no mass that a double holds
+MAX_NORMAL = 38.6  # standard deviations beyond which the normal tail underflows
 MIN_MASS = 1e-300  # least mass of a cell from below, and added to the mass that is disclosed
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Counts taken together: the chance of each group, the client's rate in it, and 2 over the noise of the sum."""
+    """Groups of counts: the mass of each, the client's rate k/n in it, and sensitivity 2 over the noise of the sum."""
 
-    chance: Reals
+    mass: Reals
     rate: Reals
     ratio: Reals
 
     def losses(self, points: float | Reals) -> Reals:
-        """Logarithm of P/Q of each group where the noise is this many standard deviations above Q's mean."""
+        """Privacy loss log(P/Q) of each group at ``points``, in standard deviations above Q's mean."""
         exponent = self.ratio * (points - self.ratio / 2)
         with np.errstate(divide="ignore", over="ignore"):
-            near = np.log1p(self.rate * np.expm1(np.clip(exponent, -0.5, 0.5)))
+            small = np.log1p(self.rate * np.expm1(np.clip(exponent, -0.5, 0.5)))
             return np.where(
-                np.abs(exponent) < 0.5, near, np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent)
+                np.abs(exponent) < 0.5, small, np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent)
             )
 
     def points(self, losses: float | Reals) -> Reals:
-        """Where the loss is this, ``-inf`` where it is always larger: the inverse of :meth:`losses`."""
+        """The inverse of :meth:`losses`; ``-inf`` where every loss is larger."""
         rate = self.rate[:, None]
         with np.errstate(divide="ignore"):
-            near = np.log1p(np.maximum(np.expm1(np.clip(losses, -1.0, 1.0)) / rate, -1.0))
-            # Exponent whose exponential is a double.
-            far = losses + np.log1p(np.maximum((rate - 1) * np.exp(-np.maximum(losses, -690.0)), -1.0)) - np.log(rate)
-        return np.asarray(np.where(np.abs(losses) < 1, near, far) / self.ratio[:, None] + self.ratio[:, None] / 2)
+            small = np.log1p(np.maximum(np.expm1(np.clip(losses, -1.0, 1.0)) / rate, -1.0))
+            # exp(690) is finite.
+            large = losses + np.log1p(np.maximum((rate - 1) * np.exp(-np.maximum(losses, -690.0)), -1.0)) - np.log(rate)
+        return np.asarray(np.where(np.abs(losses) < 1, small, large) / self.ratio[:, None] + self.ratio[:, None] / 2)
 
     def log_delta(self, epsilon: float) -> float:
-        """Logarithm of the profile of one round, rounded up."""
+        """Logarithm of delta of one round at ``epsilon``, rounded up."""
         points = self.points(np.array([epsilon]))[:, 0]
-        wrong = np.minimum(UNIT * (128 + 16 * points * (points + self.ratio)), 1.0)
-        there, here = log_ndtr(self.ratio - points), log_ndtr(-points)
-        left = -np.expm1(np.minimum(self.ratio * (points - self.ratio / 2) + here - there, 0.0)) + wrong
-        logs = np.log(self.chance) + np.log(self.rate) + np.minimum(there + wrong + np.log(left), 0.0)
+        error = np.minimum(UNIT * (128 + 16 * points * (points + self.ratio)), 1.0)
+        log_p_tail, log_q_tail = log_ndtr(self.ratio - points), log_ndtr(-points)
+        fraction = -np.expm1(np.minimum(self.ratio * (points - self.ratio / 2) + log_q_tail - log_p_tail, 0.0)) + error
+        logs = np.log(self.mass) + np.log(self.rate) + np.minimum(log_p_tail + error + np.log(fraction), 0.0)
         return min(float(logsumexp(logs)) + len(logs) * UNIT, 0.0)
 
-    def some(self, kept: NDArray[np.bool_] | slice) -> "_Groups":
-        """A selection."""
-        return _Groups(self.chance[kept], self.rate[kept], self.ratio[kept])
+    def select(self, selected: NDArray[np.bool_] | slice) -> "_Groups":
+        """The selected groups."""
+        return _Groups(self.mass[selected], self.rate[selected], self.ratio[selected])
 
 
 def counted(
@@ -112,40 +112,40 @@ def counted(
     most: int = MAX_GROUPS,
     below: bool = False,
 ) -> _Groups:
-    """Groups of counts that dominate a round at any rate between two, or are dominated by one (both rates equal)."""
-    few, many = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
-    under = np.append(binomial.cdf(few, n_users, lowest_rate), binomial.cdf(many, n_users, highest_rate))
-    over = np.append(binomial.sf(few, n_users, lowest_rate), binomial.sf(many, n_users, highest_rate))
-    order = np.lexsort((np.where(under <= over, under, -over), under > over))
-    under, over, is_few = under[order], over[order], order < len(few)
-    chance = np.where(under[:-1] > over[:-1], over[:-1] - over[1:], under[1:] - under[:-1])
+    """Groups of counts that dominate a round at any rate in between, or (``below``, one rate) are dominated by it."""
+    lower_ends, upper_ends = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
+    cdf = np.append(binomial.cdf(lower_ends, n_users, lowest_rate), binomial.cdf(upper_ends, n_users, highest_rate))
+    sf = np.append(binomial.sf(lower_ends, n_users, lowest_rate), binomial.sf(upper_ends, n_users, highest_rate))
+    order = np.lexsort((np.where(cdf <= sf, cdf, -sf), cdf > sf))
+    cdf, sf, is_lower = cdf[order], sf[order], order < len(lower_ends)
+    mass = np.where(cdf[:-1] > sf[:-1], sf[:-1] - sf[1:], cdf[1:] - cdf[:-1])
     # Relative error of binomial tails, in units of the root of n.
-    slack = (RTOL_MASS + 4e-15 * math.sqrt(n_users)) * np.minimum(under[1:], over[:-1])
-    first = few[np.maximum(np.cumsum(is_few)[:-1] - 1, 0)] + 1
-    last = many[np.minimum(np.cumsum(~is_few)[:-1], len(many) - 1)]
-    chance = chance - slack if below else chance + slack
-    kept = (chance > 0) & (last >= first) & (np.minimum(under[1:], over[:-1]) > 0)
-    first, last = first[kept], last[kept]
-    share, noisy = (first, last) if below else (last, first)
+    error = (RTOL_MASS + 4e-15 * math.sqrt(n_users)) * np.minimum(cdf[1:], sf[:-1])
+    first = lower_ends[np.maximum(np.cumsum(is_lower)[:-1] - 1, 0)] + 1
+    last = upper_ends[np.minimum(np.cumsum(~is_lower)[:-1], len(upper_ends) - 1)]
+    mass = mass - error if below else mass + error
+    valid = (mass > 0) & (last >= first) & (np.minimum(cdf[1:], sf[:-1]) > 0)
+    first, last = first[valid], last[valid]
+    rate_count, noise_count = (first, last) if below else (last, first)
     with np.errstate(over="ignore"):
-        ratio = 2 / (np.sqrt(noisy) * noise_std)
+        ratio = 2 / (np.sqrt(noise_count) * noise_std)
     # At most 1e70: no double need hold more.
-    return _Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else MIN_RATIO, 1e70))
+    return _Groups(mass[valid], rate_count / n_users, np.clip(ratio, 0 if below else MIN_RATIO, 1e70))
 
 
 def _ends(n_users: int, rate: float, most: int) -> Wholes:
-    """Last counts of groups, 0 first: all that are likely, or so many in equal steps, then doubling."""
-    log_tail_mass = 69.0  # minus the logarithm of the mass of counts that are only grouped by doubling
+    """Last counts of the groups, from 0: up to ``most`` equal steps over the window of the mass, then doubling."""
+    log_tail_mass = 69.0  # minus the logarithm of the mass outside the window
     first, last = window(n_users, rate, log_tail_mass, log_tail_mass)
     first = max(first, 1)
-    found = {0, n_users, *np.linspace(first - 1, last, min(last - first + 1, most) + 1).astype(np.int64).tolist()}
+    ends = {0, n_users, *np.linspace(first - 1, last, min(last - first + 1, most) + 1).astype(np.int64).tolist()}
     while first > 1:
         first //= 2
-        found.add(first)
+        ends.add(first)
     while last < n_users:
         last = min(2 * last, n_users)
-        found.add(last)
-    return np.array(sorted(found))
+        ends.add(last)
+    return np.array(sorted(ends))
 
 
 @plainly
@@ -153,87 +153,87 @@ def distributed_cells(
     n_users: int, checkin_rate: float, noise_std: float, lowest_rate: float | None = None
 ) -> DominatingPair:
     """Cells of a pair (P, Q) that dominates one round in one direction; rates down to ``lowest_rate``, if given."""
-    found = counted(n_users, checkin_rate if lowest_rate is None else lowest_rate, checkin_rate, noise_std)
-    quiet = found.ratio > MAX_RATIO
-    parts = [_disclosing(found.some(quiet)), *(cells for cells, _ in _halves(found.some(~quiet)))]
-    rest = max(0.0, 1 - sum(float((part.base + part.gain).sum()) for part in parts))
-    return joined([*parts, alike(rest, RTOL_MASS / 10)])
+    groups = counted(n_users, checkin_rate if lowest_rate is None else lowest_rate, checkin_rate, noise_std)
+    low_noise = groups.ratio > MAX_RATIO
+    parts = [_noiseless_cells(groups.select(low_noise)), *(cells for cells, _ in _halves(groups.select(~low_noise)))]
+    lossless_mass = max(0.0, 1 - sum(float((part.base + part.gain).sum()) for part in parts))
+    return joined([*parts, alike(lossless_mass, RTOL_MASS / 10)])
 
 
 @plainly
 def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> DominatingPair:
-    """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
-    found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
-    halves = _halves(_Groups(found.chance, found.rate, np.minimum(found.ratio, MAX_RATIO)))
-    nobody = float(binomial.pmf(0, n_users, checkin_rate)) * (1 - RTOL_MASS)
-    return joined([*(_understated(*half) for half in halves), alike(nobody)])
+    """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for lower bounds."""
+    groups = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
+    halves = _halves(_Groups(groups.mass, groups.rate, np.minimum(groups.ratio, MAX_RATIO)))
+    no_client_mass = float(binomial.pmf(0, n_users, checkin_rate)) * (1 - RTOL_MASS)
+    return joined([*(_mean_loss_cells(*half) for half in halves), alike(no_client_mass)])
 
 
-def _understated(cells: DominatingPair, doubt: Reals) -> DominatingPair:
-    """Cells whose masses are not too large, each with its mean loss; those of hardly any mass are left out."""
-    kept = np.minimum(cells.base, cells.base + cells.gain) > np.maximum(MIN_MASS, 8 * doubt)
-    share = 1 - 4 * doubt[kept] / cells.base[kept]
-    base, gain, error = share * cells.base[kept], share * cells.gain[kept], cells.error[kept]
+def _mean_loss_cells(cells: DominatingPair, base_error: Reals) -> DominatingPair:
+    """Cells with masses rounded down, each at its mean loss; negligible cells are omitted."""
+    selected = np.minimum(cells.base, cells.base + cells.gain) > np.maximum(MIN_MASS, 8 * base_error)
+    fraction = 1 - 4 * base_error[selected] / cells.base[selected]
+    base, gain, error = fraction * cells.base[selected], fraction * cells.gain[selected], cells.error[selected]
     losses = np.log1p(gain / base)
     return DominatingPair(losses, losses, base, gain, error)
 
 
-def _disclosing(found: _Groups) -> DominatingPair:
-    """Hardly any noise: whether the client is in, and with which record, is seen."""
-    seen = float(found.chance @ found.rate) * (1 + RTOL_MASS) + MIN_MASS
+def _noiseless_cells(groups: _Groups) -> DominatingPair:
+    """Cells for negligible noise, where participation and record of the client are revealed."""
+    disclosed = float(groups.mass @ groups.rate) * (1 + RTOL_MASS) + MIN_MASS
     with np.errstate(divide="ignore"):
-        losses = np.append(np.log1p(-found.rate), math.inf)
-    mass = found.chance * found.rate
+        losses = np.append(np.log1p(-groups.rate), math.inf)
+    mass = groups.mass * groups.rate
     return DominatingPair(
-        losses, losses, np.append(found.chance, 0.0), np.append(-mass, seen), RTOL_MASS * np.append(mass, 0.0)
+        losses, losses, np.append(groups.mass, 0.0), np.append(-mass, disclosed), RTOL_MASS * np.append(mass, 0.0)
     )
 
 
-def _halves(found: _Groups) -> list[tuple[DominatingPair, Reals]]:
-    """Cells with losses above 0 and below, and how wrong Q's masses are."""
-    return [_half(found, _knots(found, side), side) for side in (1, -1)] if len(found.chance) else []
+def _halves(groups: _Groups) -> list[tuple[DominatingPair, Reals]]:
+    """Cells of positive and of negative losses, each with the error of Q's masses."""
+    return [_half(groups, _loss_grid(groups, side), side) for side in (1, -1)] if len(groups.mass) else []
 
 
-def _knots(found: _Groups, side: int) -> Reals:
-    """Losses of one sign, from 0 to where no group has any mass: in equal steps first, in equal ratios then."""
-    ends = found.losses(np.minimum(side * MAX_NORMAL + (found.ratio if side > 0 else 0.0), MAX_NORMAL + found.ratio))
-    usual = float(found.chance @ np.abs(found.losses(found.ratio / 2 + side)) / found.chance.sum())
-    reach = math.asinh(float(np.abs(ends).max()) / usual)
-    # Step of the grid of losses, of the inverse hyperbolic sine of a loss in usual ones.
-    return side * usual * np.sinh(np.linspace(0, reach, math.ceil(reach / 0.005) + 1))
+def _loss_grid(groups: _Groups, side: int) -> Reals:
+    """Grid of losses of one sign up to the largest: equal steps of asinh(loss / typical_loss)."""
+    ends = groups.losses(np.minimum(side * MAX_NORMAL + (groups.ratio if side > 0 else 0.0), MAX_NORMAL + groups.ratio))
+    typical_loss = float(groups.mass @ np.abs(groups.losses(groups.ratio / 2 + side)) / groups.mass.sum())
+    reach = math.asinh(float(np.abs(ends).max()) / typical_loss)
+    # Step of the grid.
+    return side * typical_loss * np.sinh(np.linspace(0, reach, math.ceil(reach / 0.005) + 1))
 
 
-def _half(found: _Groups, knots: Reals, side: int) -> tuple[DominatingPair, Reals]:
-    """Cells between losses of one sign, ascending in size, from the tails of all groups; how wrong Q's masses are."""
+def _half(groups: _Groups, grid: Reals, side: int) -> tuple[DominatingPair, Reals]:
+    """Cells between neighbours of a grid of losses of one sign, summed over all groups, and the error of Q's masses."""
     block = 64  # groups processed at a time: memory
-    base, gain, doubt, error = np.zeros((4, len(knots)))
-    for start in range(0, len(found.chance), block):
-        some = found.some(slice(start, start + block))
-        points = some.points(knots)
-        here, there = ndtr(-side * points), ndtr(side * (some.ratio[:, None] - points))
-        far = np.minimum(np.abs(points), 2 * MAX_NORMAL)
-        wrong = UNIT * (128 + 16 * far * (far + some.ratio[:, None]))
-        base += some.chance @ here
-        gain += (some.chance * some.rate) @ (there - here)
-        doubt += some.chance @ (wrong * here)
-        error += (some.chance * some.rate) @ (wrong * (there + here))
-    base, gain, doubt, error = base[:-1] - base[1:], gain[:-1] - gain[1:], 2 * doubt[:-1], 2 * error[:-1]
-    # Masses of Q are on the safe side; what is lost by that in P's is as much, or as the loss where that is small.
-    small = np.expm1(np.minimum(np.abs(knots[1:]), 1.0))
-    base = np.maximum(base + np.where((small < 1) | (side < 0), 1, -1) * doubt, 0.0)
-    error += 2 * doubt * np.minimum(small, 1.0)
-    low, high = (knots[:-1], knots[1:]) if side > 0 else (knots[1:] * (1 + ROUNDING_32), knots[:-1] * (1 - ROUNDING_32))
-    return DominatingPair(low, high, base, gain, error), doubt
+    base, gain, base_error, error = np.zeros((4, len(grid)))
+    for start in range(0, len(groups.mass), block):
+        selection = groups.select(slice(start, start + block))
+        points = selection.points(grid)
+        q_tail, p_tail = ndtr(-side * points), ndtr(side * (selection.ratio[:, None] - points))
+        clipped = np.minimum(np.abs(points), 2 * MAX_NORMAL)
+        rtol = UNIT * (128 + 16 * clipped * (clipped + selection.ratio[:, None]))
+        base += selection.mass @ q_tail
+        gain += (selection.mass * selection.rate) @ (p_tail - q_tail)
+        base_error += selection.mass @ (rtol * q_tail)
+        error += (selection.mass * selection.rate) @ (rtol * (p_tail + q_tail))
+    base, gain, base_error, error = base[:-1] - base[1:], gain[:-1] - gain[1:], 2 * base_error[:-1], 2 * error[:-1]
+    # Q's masses are rounded to the safe side, which changes P's by as much, or by a factor of the loss where small.
+    small = np.expm1(np.minimum(np.abs(grid[1:]), 1.0))
+    base = np.maximum(base + np.where((small < 1) | (side < 0), 1, -1) * base_error, 0.0)
+    error += 2 * base_error * np.minimum(small, 1.0)
+    lower, upper = (grid[:-1], grid[1:]) if side > 0 else (grid[1:] * (1 + ROUNDING_32), grid[:-1] * (1 - ROUNDING_32))
+    return DominatingPair(lower, upper, base, gain, error), base_error
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
-    """What occurs need not be the worst that may occur, but in a single round."""
-    occurs = arguments.get("route") in ("pld-exact", "rdp-exact")
-    return Gives.VALUE if occurs and arguments.get("rounds") != 1 else Gives.UPPER
+    """The exact pair is proven to be the worst in a single round only."""
+    is_exact_pair = arguments.get("route") in ("pld-exact", "rdp-exact")
+    return Gives.VALUE if is_exact_pair and arguments.get("rounds") != 1 else Gives.UPPER
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """What sums of moments by panels and a grid of losses add is measured; the terms of Equation 11 are cited."""
+    """The error of panels of counts and of a grid of losses is measured; the terms of Equation 11 are cited."""
     if arguments.get("route") in ("thm-4", "rdp-exact"):
         return RestsOn.ESTIMATED
     return RestsOn.CITED if arguments.get("route") == "eq-11" else RestsOn.PROVEN
@@ -248,21 +248,20 @@ def distributed(
 ) -> Certified:
     """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; the two exact routes are values).
 
-    The exact routes are values for more rounds than one.  More users hide no less, but an answer may rise a little with
-    ``n_users``: counts of clients are whole numbers, and those that are paid for in delta, or taken together, change by
-    one at a time.
+    The exact routes are values for more rounds than one.  The true epsilon does not increase with ``n_users``, but an
+    answer may increase slightly, because the counts that are charged to delta or grouped are whole numbers.
 
     Parameters
     ----------
     checkin_rate
-        Chance that a client sends in a round.
+        Probability that a client sends in a round.
     noise_std
         Standard deviation of each client's own noise; its record has norm at most 1.
     delta
         Of the whole.
     route
         ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
-        divergence of the pair of data sets that is the worst in one round (for moments of many that is not proven).
+        divergence of the pair of data sets that is the worst in one round (not proven for moments of many rounds).
         By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
         round, the worse direction, rounded up: the worst records of one round, but no bound for all records of many;
         ``pld``, which is one: :func:`distributed_rounds`.
@@ -277,7 +276,7 @@ def distributed(
     if route == "pld" or (route == "pld-exact" and rounds == 1):
         return distributed_rounds(n_users, checkin_rate, noise_std, rounds, delta=delta)
     if route == "pld-exact":
-        return _composed(
+        return _composed_rounds(
             [(distributed_cells(n_users, checkin_rate, noise_std), rounds)] * bool(checkin_rate), None, delta
         )
     return distributed_renyi_epsilon(n_users, checkin_rate, noise_std, rounds, delta, route)
@@ -288,26 +287,26 @@ def distributed_rounds(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
     delta: float | None = None, dropout: float = 0.0,
 ) -> Certified:  # fmt: skip
-    """Guarantee after ``rounds`` rounds, whatever is sent in the light of earlier rounds (upper, both directions).
+    """Guarantee after ``rounds`` adaptive rounds (upper, both directions).
 
-    Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  Its ``uncertainty``
-    estimates what grids add on the safe side.  Clients who check in fail to send with a chance of *at most*
-    ``dropout``, which is the same for all.  ``noise_std`` is that of each client's own noise, its record having norm at
-    most 1.
+    Exactly one of ``epsilon`` and ``delta`` of the composition is given; the answer is the other.  Its ``uncertainty``
+    estimates the discretisation error, which is on the safe side.  A client who checks in fails to send with
+    probability *at most* ``dropout``, the same for all.  ``noise_std`` is that of each client's own noise, its record
+    having norm at most 1.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, dropout=dropout)
-    lowest = effective_rate(checkin_rate, dropout)
+    lowest_rate = effective_rate(checkin_rate, dropout)
     if given["rounds"] > 1:
         return distributed_schedule(n_users, [(checkin_rate, rounds)], noise_std, epsilon, delta, dropout)
     epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     # Groups of counts for a single round.
-    found = counted(given["n_users"], lowest, given["checkin_rate"], noise_std, 2**15)
+    groups = counted(given["n_users"], lowest_rate, given["checkin_rate"], noise_std, 2**15)
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
     if delta is None:
-        value = probability(found.log_delta(float(epsilon or 0)))
+        value = probability(groups.log_delta(float(epsilon or 0)))
         return Certified(value, RTOL_GROUPS * value)
-    value = smallest_epsilon(found.log_delta, delta, math.inf)
+    value = smallest_epsilon(groups.log_delta, delta, math.inf)
     return Certified(value, RTOL_GROUPS * value if math.isfinite(value) else 0.0)
 
 
@@ -315,7 +314,7 @@ def distributed_schedule(
     n_users: int, schedule: Sequence[tuple[float, int]], noise_std: float, epsilon: float | None = None,
     delta: float | None = None, dropout: float = 0.0,
 ) -> Certified:  # fmt: skip
-    """Guarantee where the rate changes over time (upper, both directions).
+    """Guarantee for a schedule of check-in rates (upper, both directions).
 
     The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
     :func:`distributed_rounds`.
@@ -327,15 +326,15 @@ def distributed_schedule(
         for rate, rounds in parts_of(schedule)
         if rate > 0
     ]
-    return _composed(cells, epsilon, delta)
+    return _composed_rounds(cells, epsilon, delta)
 
 
-def _composed(cells: Parts, epsilon: float | None, delta: float | None) -> Certified:
-    """Rounds in which somebody may send; losses have no largest one."""
+def _composed_rounds(cells: Parts, epsilon: float | None, delta: float | None) -> Certified:
+    """Composition of the rounds of positive rate; privacy losses are unbounded."""
     if not cells or delta == 0:
         return Certified(math.inf if cells else 0.0, 0.0)
-    # Hardly any noise, and hardly anybody away.
-    if all(float((one.base + one.gain)[np.isfinite(one.high)].sum()) < RTOL_GROUPS for one, _ in cells):
+    # Negligible noise and almost certain participation.
+    if all(float((pair.base + pair.gain)[np.isfinite(pair.high)].sum()) < RTOL_GROUPS for pair, _ in cells):
         return Certified(1.0, RTOL_GROUPS) if delta is None else Certified(math.inf if delta < 1 else 0.0, 0.0)
     return composed(cells, epsilon, delta)
 
@@ -345,20 +344,20 @@ def distributed_rounds_lower(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
     delta: float | None = None,
 ) -> float:  # fmt: skip
-    """What ``rounds`` rounds cost at least, by records that are all alike but for one opposite (lower).
+    """Guarantee after ``rounds`` rounds of the records (-1, ..., -1, +1) against (-1, ..., -1) (lower).
 
     Arguments are those of :func:`distributed_rounds`.
     """
-    given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
+    checked = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
     epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
-    if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
+    if checkin_rate * rounds <= (delta or 0.0):  # P[the client ever sends] <= delta
         return 0.0
-    cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
-    return composed_below([(cells, given["rounds"])], epsilon, delta)
+    cells = occurring_cells(checked["n_users"], checked["checkin_rate"], noise_std)
+    return composed_below([(cells, checked["rounds"])], epsilon, delta)
 
 
 def effective_rate(checkin_rate: float, dropout: float) -> float:
-    """The rate at which clients send, if those who check in drop out with a known chance (a value)."""
+    """The rate at which clients send, if those who check in drop out with a known probability (a value)."""
     given = check(checkin_rate=checkin_rate, dropout=dropout)
     return float(given["checkin_rate"] * (1 - given["dropout"]))
 
@@ -367,10 +366,10 @@ def effective_rate(checkin_rate: float, dropout: float) -> float:
 def distributed_noise(
     n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float, dropout: float = 0.0
 ) -> float:
-    """Least noise of each client that gives (epsilon, delta): never too small, about a thousandth too large.
+    """Least noise of each client that gives (epsilon, delta), rounded up by about a relative 1e-3.
 
     :func:`distributed_rounds` with the answer and ``delta`` gives at most ``epsilon``, which is above 0, delta being in
-    (0, 1).  The answer is ``inf`` where no noise will do, 0 where none is needed.
+    (0, 1).  The answer is ``inf`` where no noise suffices, 0 where none is needed.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or not 0 < given["delta"] < 1:
@@ -379,35 +378,35 @@ def distributed_noise(
         return 0.0
 
     def excess(noise: float) -> float:
-        found = distributed_rounds(n_users, checkin_rate, noise, rounds, delta=delta, dropout=dropout)
-        return log_excess(found, epsilon)
+        achieved = distributed_rounds(n_users, checkin_rate, noise, rounds, delta=delta, dropout=dropout)
+        return log_excess(achieved, epsilon)
 
-    return _least(excess, 2 * math.sqrt(rounds * checkin_rate / n_users) * analytic_noise_std(1.0, epsilon, delta))
+    return _solve(excess, 2 * math.sqrt(rounds * checkin_rate / n_users) * analytic_noise_std(1.0, epsilon, delta))
 
 
-def _least(log_excess: Callable[[float], float], guess: float) -> float:
-    """Least argument found at which a function that falls about like 1/x has a logarithm of at most 0."""
+def _solve(log_excess: Callable[[float], float], guess: float) -> float:
+    """Upper end of a bracket of the root x of ``log_excess``, whose slope in log x is about -1."""
     atol = 1e-3  # width of the bracket of log noise_std
-    short, enough, trial, slope = -math.inf, math.inf, math.log(guess), -1.0
-    last: tuple[float, float] | None = None
+    lower, upper, trial, slope = -math.inf, math.inf, math.log(guess), -1.0
+    previous: tuple[float, float] | None = None
     for _ in range(60):  # evaluations at most
         value = log_excess(math.exp(trial))
-        short, enough = (trial, enough) if value > 0 else (short, trial)
-        if enough - short <= atol or abs(trial) > 21.0:  # largest logarithm of the noise, up or down
+        lower, upper = (trial, upper) if value > 0 else (lower, trial)
+        if upper - lower <= atol or abs(trial) > 21.0:  # largest logarithm of the noise, up or down
             break
-        if last is not None and math.isfinite(value - last[1]) and value != last[1]:
-            slope = min((value - last[1]) / (trial - last[0]), -0.01)
-        last = (trial, value) if math.isfinite(value) else None
-        # Aimed a little to the side on which nothing is near yet.
-        aim = trial - value / slope
-        aim += 0.4 * atol if enough - aim > atol / 2 else -0.4 * atol
-        inside = short < aim < enough and abs(aim - trial) < 3
-        trial = aim if inside else _halfway(short, enough, trial)
-    return math.exp(enough)
+        if previous is not None and math.isfinite(value - previous[1]) and value != previous[1]:
+            slope = min((value - previous[1]) / (trial - previous[0]), -0.01)
+        previous = (trial, value) if math.isfinite(value) else None
+        # Offset towards the end of the bracket that is farther away.
+        proposal = trial - value / slope
+        proposal += 0.4 * atol if upper - proposal > atol / 2 else -0.4 * atol
+        inside = lower < proposal < upper and abs(proposal - trial) < 3
+        trial = proposal if inside else _halfway(lower, upper, trial)
+    return math.exp(upper)
 
 
-def _halfway(short: float, enough: float, here: float) -> float:
-    """The middle of the bracket, or a step to its open side."""
-    if math.isinf(short) or math.isinf(enough):
-        return here + (2.0 if math.isinf(enough) else -2.0)
-    return (short + enough) / 2
+def _halfway(lower: float, upper: float, current: float) -> float:
+    """The midpoint of the bracket, or a step towards its infinite end."""
+    if math.isinf(lower) or math.isinf(upper):
+        return current + (2.0 if math.isinf(upper) else -2.0)
+    return (lower + upper) / 2

@@ -1,9 +1,10 @@
 r"""Rényi moments of self check-in as sums :math:`M_\lambda - 1 = \sum_{j\ge2}\binom\lambda j A_j`, in logarithms.
 
-Given that k clients check in, the client in question is among them with a rate r, and every bound of the document has
-the form :math:`f_\lambda(k, r) = 1 + \sum_j\binom\lambda j\,a_j(k)\,r^j` with coefficients that fall in k.  The true
-rate is :math:`r = k/n`; the document writes the check-in rate.  All logarithms are of what exceeds 1, which may be
-1e-300 or ``exp(1e10)``.  Proofs: book, chapter on check-in, sections on one theorem for both variants and on each.
+Given that k clients check in, a given client is among them with probability r, and every bound of the document has the
+form :math:`f_\lambda(k, r) = 1 + \sum_j\binom\lambda j\,a_j(k)\,r^j` with coefficients non-increasing in k.  The true
+inner rate is :math:`r = k/n`; the document writes the check-in rate.  All logarithms are of moments minus 1, which
+range from 1e-300 to ``exp(1e10)``.  Proofs: book, chapter on check-in, sections on one theorem for both variants and
+on each.
 """
 
 import math
@@ -21,10 +22,10 @@ from flamelib.core.vocabulary import DomainError, plainly
 
 LogTerms = Callable[[Reals, Reals, Reals], Reals]
 
-MAX_DENSE = 512  # largest count of clients up to which every count is summed by itself
-N_NODES = 12  # nodes of Gauss' rule in a panel: polynomials of a degree below 24 are summed exactly
-MAX_CHUNK = 2**21  # numbers held at once: memory
-MAX_TERMS = 1e8  # terms of a sum, beyond which those are selected that matter: more take seconds
+MAX_DENSE = 512  # largest count of clients up to which all counts are summed
+N_NODES = 12  # nodes of Gauss' rule in a panel: exact for polynomials of a degree below 24
+MAX_CHUNK = 2**21  # entries of an array held in memory
+MAX_TERMS = 1e8  # terms of a sum beyond which only the significant ones are selected: more take seconds
 
 
 def shuffle_terms(epsilon0: float) -> LogTerms:
@@ -42,9 +43,9 @@ def shuffle_terms(epsilon0: float) -> LogTerms:
 
     def terms(j: Reals, k: Reals, log_rate: Reals) -> Reals:
         clones = np.floor((k - 1) * (math.exp(-epsilon0) / 2)) + 1
-        spread = np.where(j == 2, second, np.log(j) + gammaln(j / 2) + j * (scale + math.log(2) / 2))
-        missed = j * scale - (np.floor(k) - 1) * (math.exp(-epsilon0) / 8)
-        return np.asarray(j * log_rate + np.logaddexp(spread - j / 2 * np.log(clones), missed))
+        deviation = np.where(j == 2, second, np.log(j) + gammaln(j / 2) + j * (scale + math.log(2) / 2))
+        log_failure = j * scale - (np.floor(k) - 1) * (math.exp(-epsilon0) / 8)
+        return np.asarray(j * log_rate + np.logaddexp(deviation - j / 2 * np.log(clones), log_failure))
 
     return terms
 
@@ -56,10 +57,10 @@ def gaussian_terms(noise_std: float) -> LogTerms:
 
     Source: Wang, Balle, Kasiviswanathan 2019, Theorem 9, as used by Liew et al. 2022.
     """
-    leap = single_divergence(noise_std)
+    d2 = single_divergence(noise_std)
 
     def terms(j: Reals, k: Reals, log_rate: Reals) -> Reals:
-        x = leap / k
+        x = d2 / k
         second = np.minimum(math.log(4) + log_expm1_of(x), math.log(2) + x)
         return np.asarray(j * log_rate + np.where(j == 2, second, math.log(2) + j * (j - 1) / 2 * x))
 
@@ -74,11 +75,11 @@ def single_divergence(noise_std: float) -> float:
 
 def log_expm1_of(x: Reals) -> Reals:
     """``log(exp(x) - 1)`` of an array without overflow or cancellation; ``-inf`` at 0."""
-    found = np.array(x)
-    near = found < LOG_OMITTED
+    result = np.array(x)
+    small = result < LOG_OMITTED
     with np.errstate(divide="ignore"):
-        found[near] += np.log(-np.expm1(-found[near]))
-    return found
+        result[small] += np.log(-np.expm1(-result[small]))
+    return result
 
 
 def log_sum(logs: Reals, axis: int) -> Reals:
@@ -97,19 +98,19 @@ def log_excess(orders: Reals, log_terms: Reals) -> Reals:
 def log_binomial(order: Reals, j: Reals) -> Reals:
     """Logarithm of a binomial coefficient, ``-inf`` where j exceeds the order."""
     inside = j <= order
-    rest = np.where(inside, order - j, 0.0)
-    return np.where(inside, gammaln(order + 1) - gammaln(j + 1) - gammaln(rest + 1), -np.inf)
+    difference = np.where(inside, order - j, 0.0)
+    return np.where(inside, gammaln(order + 1) - gammaln(j + 1) - gammaln(difference + 1), -np.inf)
 
 
 def renyi(orders: Reals, log_excesses: Reals) -> Reals:
-    """The Rényi divergence of each order from the logarithm of its moment minus 1."""
+    """The Rényi divergence of each order from log(moment - 1)."""
     return np.asarray(np.logaddexp(0.0, log_excesses) / (orders - 1))
 
 
 class _Pieces(NamedTuple):
-    """A split of the number of clients: first and last count of each piece, and (a bound on) the logarithm of its mass.
+    """A partition of the counts 1..n: first and last count of each piece, and (a bound on) the logarithm of its mass.
 
-    The pieces stand on the last axis; no client at all adds nothing and belongs to no piece.
+    The pieces are on the last axis; the count 0 contributes nothing and belongs to no piece.
     """
 
     firsts: Reals
@@ -120,44 +121,44 @@ class _Pieces(NamedTuple):
 def three_way(n_users: int, checkin_rate: float, tried: Reals) -> _Pieces:
     r"""Counts up to :math:`\lfloor(1-\Delta)n\gamma\rfloor`, up to :math:`\lfloor(1+\Delta)n\gamma\rfloor`, beyond.
 
-    Shape (slacks, 3).  The chances are those of the binomial law, rounded up.
+    Shape (slacks, 3).  The masses are those of the binomial distribution, rounded up.
     """
-    low = np.floor((1 - tried) * n_users * checkin_rate)
-    high = np.minimum(np.floor((1 + tried) * n_users * checkin_rate), n_users)
-    below = log_chance(low, n_users, checkin_rate, few=True)
-    above = log_chance(high + 1, n_users, checkin_rate, few=False)
-    firsts = np.stack([np.ones(low.shape), low + 1, high + 1], -1)
-    lasts = np.stack([low, high, np.full(low.shape, float(n_users))], -1)
-    middle = log_between(low, high, n_users, checkin_rate)
-    return _Pieces(firsts, lasts, np.stack([below, middle, above], -1))
+    lower = np.floor((1 - tried) * n_users * checkin_rate)
+    upper = np.minimum(np.floor((1 + tried) * n_users * checkin_rate), n_users)
+    log_lower = log_chance(lower, n_users, checkin_rate, few=True)
+    log_upper = log_chance(upper + 1, n_users, checkin_rate, few=False)
+    firsts = np.stack([np.ones(lower.shape), lower + 1, upper + 1], -1)
+    lasts = np.stack([lower, upper, np.full(lower.shape, float(n_users))], -1)
+    log_middle = log_between(lower, upper, n_users, checkin_rate)
+    return _Pieces(firsts, lasts, np.stack([log_lower, log_middle, log_upper], -1))
 
 
 @plainly
 def many_pieces(n_users: int, checkin_rate: float) -> _Pieces:
-    """A fine split: narrow pieces about the mean, and pieces that grow by a tenth far from it (upper).
+    """A fine partition: pieces of equal width about the mean, of ratio 1.1 far from it (upper).
 
-    A piece about the mean weighs at most its width times the probability of its count nearest to the mode; one far
-    below has the mass of all counts up to its last, one far above that of all from its first on.
+    The mass of a piece about the mean is bounded by its width times the pmf at its count nearest to the mode; far below
+    by the cdf at its last count, far above by the survival function at its first.
     """
-    log_outside = 36.0  # minus the logarithm of the mass outside the fine pieces
-    low, high = window(n_users, checkin_rate, log_outside, log_outside)
+    log_outside = 36.0  # minus the logarithm of the mass outside the pieces of equal width
+    lower, upper = window(n_users, checkin_rate, log_outside, log_outside)
     # Pieces in a standard deviation.
     width = max(1, math.ceil(math.sqrt(n_users * checkin_rate * (1 - checkin_rate)) / 128))
-    firsts = np.arange(max(low, 1.0), high + 1, width)
-    lasts = np.minimum(firsts + width - 1, high)
-    nearest = np.clip(math.floor((n_users + 1) * checkin_rate), firsts, lasts)
-    middle = log_pmf(nearest, n_users, checkin_rate) + np.log(lasts - firsts + 1)
-    below, above = _ratios(1, low - 1), _ratios(high + 1, n_users)
-    few, many = (log_tail(ends, n_users, checkin_rate) for ends in (below[1], above[0]))
+    firsts = np.arange(max(lower, 1.0), upper + 1, width)
+    lasts = np.minimum(firsts + width - 1, upper)
+    modes = np.clip(math.floor((n_users + 1) * checkin_rate), firsts, lasts)
+    log_middle = log_pmf(modes, n_users, checkin_rate) + np.log(lasts - firsts + 1)
+    lower_pieces, upper_pieces = _ratios(1, lower - 1), _ratios(upper + 1, n_users)
+    log_lower, log_upper = (log_tail(ends, n_users, checkin_rate) for ends in (lower_pieces[1], upper_pieces[0]))
     return _Pieces(
-        np.concatenate([below[0], firsts, above[0]]),
-        np.concatenate([below[1], lasts, above[1]]),
-        np.concatenate([few, middle, many]),
+        np.concatenate([lower_pieces[0], firsts, upper_pieces[0]]),
+        np.concatenate([lower_pieces[1], lasts, upper_pieces[1]]),
+        np.concatenate([log_lower, log_middle, log_upper]),
     )
 
 
 def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
-    """First and last counts of pieces from ``start`` to ``stop`` that grow by a tenth."""
+    """First and last counts of pieces of ratio 1.1 from ``start`` to ``stop``."""
     if start > stop:
         return np.zeros(0), np.zeros(0)
     count = math.ceil(math.log((stop + 1) / start) / math.log(1.1))
@@ -166,9 +167,9 @@ def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
 
 
 def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
-    r"""Logarithms of a bound on :math:`A_j` with the true inner rate, the pieces summed up (upper).
+    r"""Logarithms of a bound on :math:`A_j` with the true inner rate, summed over pieces (upper).
 
-    Coefficients fall as the count grows, and their weight grows with the rate:
+    Since :math:`a_j` is non-increasing and :math:`r_k = k/n` increasing in k:
 
     .. math:: A_j \le \sum_i \Pr[K \in i]\ a_j(\mathrm{first}_i)\Big(\frac{\mathrm{last}_i}n\Big)^j .
     """
@@ -178,7 +179,7 @@ def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
 
 
 def _log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms, j: Reals) -> Reals:
-    """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in bearable chunks."""
+    """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in chunks of ``MAX_CHUNK``."""
     step = max(1, MAX_CHUNK // k.size)
     parts = [j[i : i + step] for i in range(0, len(j), step)]
     log_masses, k, log_rates = log_masses[..., None], k[..., None], log_rates[..., None]
@@ -200,114 +201,111 @@ def split_excess(
     j = np.arange(2.0, orders[-1] + 1)
     if exact:
         return log_excess(orders, bounded(terms, three_way(n_users, checkin_rate, tried), n_users, j))
-    kept, log_tails = (1 - tried) * n_users * checkin_rate, (-tried * tried * n_users * checkin_rate / 2)[:, None]
-    kept, log_rate = (np.floor(kept) if whole else kept)[:, None], np.array(math.log(checkin_rate))
-    few, many = log_tails + terms(j, np.array(1.0), log_rate), terms(j, kept + 1, log_rate)
-    found = log_excess(orders, np.logaddexp(few, many))
-    return np.logaddexp(found, log_tails) if whole else found
+    threshold, log_tails = (1 - tried) * n_users * checkin_rate, (-tried * tried * n_users * checkin_rate / 2)[:, None]
+    threshold, log_rate = (np.floor(threshold) if whole else threshold)[:, None], np.array(math.log(checkin_rate))
+    log_lower, log_upper = log_tails + terms(j, np.array(1.0), log_rate), terms(j, threshold + 1, log_rate)
+    log_moments = log_excess(orders, np.logaddexp(log_lower, log_upper))
+    return np.logaddexp(log_moments, log_tails) if whole else log_moments
 
 
 def slacks(mean: float) -> Reals:
-    r"""The slacks that are tried: multiples of 1/64, and :math:`2^{-i/8}` down to half a deviation of the count."""
+    r"""Grid of slacks: multiples of 1/64, and :math:`2^{-i/8}` down to half a standard deviation of the count."""
     steps = max(0, math.ceil(4 * math.log2(4 * mean)))
     return np.concatenate([np.arange(65) / 64, 2.0 ** (-np.arange(9.0, steps + 1) / 8)])
 
 
-def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: Reals, *, exact: bool) -> Reals:
-    r"""Logarithms of :math:`A_j = \sum_{k\ge1}\mathrm B(k)\,a_j(k)\,r_k^j`, right to 1e-11; every k counts.
+def summed(terms: LogTerms, n_users: int, checkin_rate: float, d2: float, j: Reals, *, exact: bool) -> Reals:
+    r"""Logarithms of :math:`A_j = \sum_{k\ge1}\mathrm B(k)\,a_j(k)\,r_k^j` over all k, with relative error 1e-11.
 
-    ``leap`` bounds the exponents :math:`\binom j2\,\mathrm{leap}/k` of the coefficients.
+    ``d2`` bounds the exponents :math:`\binom j2\,\mathrm{d2}/k` of the coefficients.
     """
-    k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, int(j[-1]), exact)
+    k, log_mass, log_rates = _log_weights(n_users, checkin_rate, d2, int(j[-1]), exact)
     return _log_sum_over(log_mass, k, log_rates, terms, j)
 
 
-def summed_excess(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, order: int, *, exact: bool) -> float:
-    r"""Logarithm of one moment minus 1 by :func:`summed`.
-
-    Of very many terms those are added up that matter.
-    """
+def summed_excess(terms: LogTerms, n_users: int, checkin_rate: float, d2: float, order: int, *, exact: bool) -> float:
+    r"""Logarithm of one moment minus 1 by :func:`summed`; beyond ``MAX_TERMS``, of the significant terms only."""
     j = np.arange(2.0, order + 1)
-    k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, order, exact)
-    log_choose, kept = log_binomial(np.array(float(order)), j), np.ones(j.shape, bool)
+    k, log_mass, log_rates = _log_weights(n_users, checkin_rate, d2, order, exact)
+    log_choose, j_selected = log_binomial(np.array(float(order)), j), np.ones(j.shape, bool)
     if k.size * j.size > MAX_TERMS:
-        kept, some = mattering(log_mass, lambda few, many: log_choose + terms(j, k[few], log_rates[many]))
-        k, log_mass, log_rates = k[some], log_mass[some], log_rates[some]
-    return float(log_sum(_log_sum_over(log_mass, k, log_rates, terms, j[kept]) + log_choose[kept], axis=-1))
+        j_selected, k_selected = significant_terms(log_mass, lambda i, m: log_choose + terms(j, k[i], log_rates[m]))
+        k, log_mass, log_rates = k[k_selected], log_mass[k_selected], log_rates[k_selected]
+    return float(log_sum(_log_sum_over(log_mass, k, log_rates, terms, j[j_selected]) + log_choose[j_selected], axis=-1))
 
 
-def mattering(log_mass: Reals, log_terms: Callable[[Wholes, Wholes], Reals]) -> tuple[Flags, Flags]:
-    """Which orders j and which counts of very many have terms that may be ``exp(-LOG_OMITTED)`` of the rest.
+def significant_terms(log_mass: Reals, log_terms: Callable[[Wholes, Wholes], Reals]) -> tuple[Flags, Flags]:
+    """Orders j and counts k whose terms may exceed ``exp(-LOG_OMITTED)`` of the sum.
 
-    ``log_terms`` has a column for each j and is asked for a count at which coefficients are taken and one for rates: in
-    a block of counts the former fall and the latter grow, so that its ends bound its terms from both sides.
+    ``log_terms(i, m)`` has a column for each j, with coefficients at the i-th and rates at the m-th count: within a
+    block of counts coefficients decrease and rates increase, so that its ends bound its terms on both sides.
     """
     edges = np.linspace(0, log_mass.size, 256 + 1).astype(int)  # blocks of counts
     first, last = edges[:-1, None], edges[1:, None] - 1
-    tops, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
-    most = tops + np.log(sizes) + log_terms(first, last)
-    least = (tops + log_terms(last, first)).max()
-    matters = most >= least - LOG_OMITTED - math.log(most.size)
-    if sizes[matters.any(axis=1)].sum() * matters.any(axis=0).sum() > MAX_TERMS:
+    log_peaks, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
+    upper = log_peaks + np.log(sizes) + log_terms(first, last)
+    threshold = (log_peaks + log_terms(last, first)).max()
+    significant = upper >= threshold - LOG_OMITTED - math.log(upper.size)
+    if sizes[significant.any(axis=1)].sum() * significant.any(axis=0).sum() > MAX_TERMS:
         raise DomainError("order must be smaller for so many clients: too many counts would matter")
-    return matters.any(axis=0), np.repeat(matters.any(axis=1), sizes[:, 0])
+    return significant.any(axis=0), np.repeat(significant.any(axis=1), sizes[:, 0])
 
 
-def _weighed(n_users: int, checkin_rate: float, leap: float, order: int, exact: bool) -> tuple[Reals, Reals, Reals]:
+def _log_weights(n_users: int, checkin_rate: float, d2: float, order: int, exact: bool) -> tuple[Reals, Reals, Reals]:
     """Numbers of clients, logarithms of their mass and of the inner rate."""
-    k, log_mass = clients(n_users, checkin_rate, leap, order)
+    k, log_mass = clients(n_users, checkin_rate, d2, order)
     return k, log_mass, np.log(k / n_users) if exact else np.full(k.shape, math.log(checkin_rate))
 
 
 def clients(
-    n_users: int, checkin_rate: float, leap: float, order: int, least: int = 1, most: float = math.inf
+    n_users: int, checkin_rate: float, d2: float, order: int, min_clients: int = 1, max_clients: float = math.inf
 ) -> tuple[Reals, Reals]:
-    r"""Numbers k of clients, from ``least`` to ``most``, with logarithms of their mass, to sum moments up to an order.
+    r"""Counts k from ``min_clients`` to ``max_clients`` with logarithms of their weights, for moments up to ``order``.
 
-    Up to ``MAX_DENSE`` every k is there, because the smallest decide large orders.  Above, a panel of width
+    Up to ``MAX_DENSE`` every k is included, because the smallest dominate large orders.  Above, a panel of width
     :math:`2\sqrt k` has the nodes of Gauss' rule for whole numbers, so that sums of smooth functions keep all their
-    digits.  What is left out weighs less than ``exp(-LOG_OMITTED)`` of the rest: below, by Bernstein's inequality
-    against the largest exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at
-    most.
+    digits.  The omitted mass is below ``exp(-LOG_OMITTED)`` of the sum: at the lower end by Bernstein's inequality
+    against the largest exponent beyond the dense part; at the upper end because weighting by :math:`k^j` shifts the
+    distribution by at most j.
     """
     if checkin_rate == 1:
         return np.array([float(n_users)]), np.array([0.0])
-    growth = order * (order - 1) / 2 * leap / max(MAX_DENSE, least)
-    low, high = window(n_users, checkin_rate, LOG_OMITTED + math.log(n_users) + growth, LOG_OMITTED)
-    high = int(min(n_users, high + order, most))
-    start = max(low, MAX_DENSE + 1, least)
-    dense = np.arange(float(least), min(MAX_DENSE, high) + 1)
-    nodes, weights = panels(start, high, checkin_rate, leap) if start <= high else (np.zeros(0), np.zeros(0))
+    log_growth = order * (order - 1) / 2 * d2 / max(MAX_DENSE, min_clients)
+    lower, upper = window(n_users, checkin_rate, LOG_OMITTED + math.log(n_users) + log_growth, LOG_OMITTED)
+    upper = int(min(n_users, upper + order, max_clients))
+    start = max(lower, MAX_DENSE + 1, min_clients)
+    dense = np.arange(float(min_clients), min(MAX_DENSE, upper) + 1)
+    nodes, weights = panels(start, upper, checkin_rate, d2) if start <= upper else (np.zeros(0), np.zeros(0))
     k = np.concatenate([dense, nodes])
     log_mass = log_pmf(k, n_users, checkin_rate) + np.concatenate([np.zeros(len(dense)), np.log(weights)])
     return k, log_mass
 
 
-def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Reals]:
-    """Nodes and weights for sums over the whole numbers from ``start`` to ``stop``; a panel ends where a minimum bends.
+def panels(start: int, stop: int, rate: float, d2: float) -> tuple[Reals, Reals]:
+    """Nodes and weights for sums over the integers from ``start`` to ``stop``; a panel ends at the kink of a minimum.
 
-    Panels are equal steps of the root of k: each is about twice as wide as a binomial law of that mean.
+    Panels are equal steps of sqrt(k), about two standard deviations of a binomial distribution of mean k each.
     """
     step = max(math.sqrt(1 - rate), N_NODES / 2 / math.sqrt(stop))
     count = math.ceil((math.sqrt(stop + 1) - math.sqrt(start)) / step)
     if count > 20_000:  # panels at most: more take too long
         raise DomainError("order must be smaller for so little noise and so many clients: too many counts would matter")
     edges = np.floor(np.linspace(math.sqrt(start), math.sqrt(stop + 1), count + 1) ** 2)
-    bend = math.floor(min(max(leap / math.log(2), start), stop)) + 1.0
-    edges = np.unique(np.clip(np.concatenate([edges, [start, bend, stop + 1.0]]), start, stop + 1.0))
+    minimum = math.floor(min(max(d2 / math.log(2), start), stop)) + 1.0
+    edges = np.unique(np.clip(np.concatenate([edges, [start, minimum, stop + 1.0]]), start, stop + 1.0))
     nodes, weights = _gauss(np.diff(edges))
     nodes = edges[:-1, None] + nodes
-    kept = weights > 0
-    return nodes[kept], weights[kept]
+    valid = weights > 0
+    return nodes[valid], weights[valid]
 
 
 def _gauss(counts: Reals) -> tuple[Reals, Reals]:
-    """Nodes and weights on ``0 .. count - 1`` for each count: by the recurrence of discrete Chebyshev polynomials."""
+    """Gauss nodes and weights on ``0 .. count - 1``, by the Jacobi matrices of discrete Chebyshev polynomials."""
     i = np.arange(1.0, N_NODES)
     steps = np.sqrt(np.maximum(i * i * (counts[:, None] ** 2 - i * i), 0) / (4 * (4 * i * i - 1)))
     jacobi = np.zeros((len(counts), N_NODES, N_NODES))
     jacobi[:, np.arange(N_NODES - 1), np.arange(1, N_NODES)] = steps
     jacobi += jacobi.transpose(0, 2, 1)
-    places, vectors = np.linalg.eigh(jacobi)
+    eigenvalues, vectors = np.linalg.eigh(jacobi)
     weights = counts[:, None] * vectors[:, 0, :] ** 2
-    return places + (counts[:, None] - 1) / 2, np.where(weights > 1e-30, weights, 0.0)
+    return eigenvalues + (counts[:, None] - 1) / 2, np.where(weights > 1e-30, weights, 0.0)

@@ -1,7 +1,7 @@
-"""Composition in closed form: what several mechanisms cost together when each keeps one (epsilon, delta).
+"""Composition theorems in closed form, for mechanisms of equal (epsilon, delta).
 
-The mechanisms may be chosen adaptively.  Whatever adjacency the parts have, the whole has.  A ``delta`` is a
-probability: where a formula exceeds 1 the answer is 1, which every mechanism keeps and which promises nothing.
+Compositions may be adaptive, and have the adjacency of the mechanisms.  A ``delta`` is a probability: where a formula
+exceeds 1 the answer is 1, a vacuous guarantee.
 Standard library only.
 """
 
@@ -15,7 +15,7 @@ from flamelib.core.statements import states
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A pair (epsilon, delta) by a formula; ``epsilon`` may be ``inf``, and a ``delta`` of 1 or more is no promise."""
+    """A pair (epsilon, delta) by a formula; ``epsilon`` may be ``inf``, and a ``delta`` of 1 or more is vacuous."""
 
     epsilon: float
     delta: float
@@ -59,11 +59,11 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
     >>> round(advanced_composition(0.01, 0.0, 7850, 5e-6).epsilon, 3)
     5.167
     """
-    return Budget(advanced_epsilon(epsilon, times, slack_delta), min(1.0, _added(times, delta, slack_delta)))
+    return Budget(advanced_epsilon(epsilon, times, slack_delta), min(1.0, _delta_sum(times, delta, slack_delta)))
 
 
 def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
-    """The epsilon of :func:`advanced_composition` for ``count`` parts, which may be a fraction; arguments are trusted.
+    """The epsilon of :func:`advanced_composition` for a real ``count`` of mechanisms; arguments are not checked.
 
     A ``slack`` of 0 answers ``inf``, but 0 for an ``epsilon`` of 0.
     """
@@ -75,7 +75,7 @@ def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
 
 
 def least_epsilon(epsilon: float, count: float, slack: float) -> float:
-    r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are trusted."""
+    r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are not checked."""
     return min(product_above(epsilon, count), advanced_epsilon(epsilon, count, slack))
 
 
@@ -104,15 +104,15 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
     first = drift + spread * math.sqrt(math.log(math.e + math.sqrt(times) * epsilon / slack_delta))
     second = drift + spread * math.sqrt(-math.log(slack_delta))
     least = min(product_above(times, epsilon), above(first), above(second))
-    return Budget(least, _together(delta, times, slack_delta))
+    return Budget(least, _delta_union(delta, times, slack_delta))
 
 
-def _added(times: int, delta: float, slack: float) -> float:
+def _delta_sum(times: int, delta: float, slack: float) -> float:
     return least_double(times * Fraction(delta) + Fraction(slack))
 
 
-def _together(delta: float, times: int, slack: float) -> float:
-    """The chance that one of the mechanisms fails, or their composition."""
+def _delta_union(delta: float, times: int, slack: float) -> float:
+    """``1 - (1 - delta)^times (1 - slack)``, rounded up."""
     if delta in (0, 1):
         return delta or slack
     return min(1.0, above(-math.expm1(times * math.log1p(-delta) + math.log1p(-slack))))

@@ -1,25 +1,25 @@
-r"""Composition of pairs that are known by their certified profiles: the smallest epsilon after many mechanisms.
+r"""Composition of mechanisms given by upper bounds of their privacy profiles.
 
-The *profile* of laws (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) = \int (p-\alpha q)_+`,
+The *profile* of distributions (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) = \int (p-\alpha q)_+`,
 :math:`\alpha = e^{\varepsilon}`.  The accounting of a mechanism yields an upper bound of the profiles of all its pairs
-of neighbours, which is evaluated here at a modest number of points.  Everything that follows is exact or errs upwards.
+of neighbours, which is evaluated at some hundred points.  Every step is exact or an upper bound.
 
 1. *From values to a curve.*  Profiles are convex in :math:`\alpha` and fall from 1 at 0; values below 1 follow from the
    other direction.  A chord lies above, so the lower convex hull of points above the profile lies above it everywhere.
    Left of the first point the hull runs to 1 at :math:`\alpha = 0`, right of the last one it stays level.
-2. *From the curve to a pair* whose losses are the knots: it dominates the mechanism, and products of dominating pairs
-   dominate compositions, adaptive ones included.
-3. *From the pair to the sum*: :mod:`flamelib.accounting.composition.privacy_loss_distribution`, with its errors bounded
-   and added.
+2. *From the curve to a dominating pair* whose losses are the knots; products of dominating pairs dominate compositions,
+   adaptive ones included.
+3. *From the pair to the sum*: :mod:`flamelib.accounting.composition.privacy_loss_distribution`, with error
+   bounds added.
 
-Points are put where they count: the triangle under the neighbouring chords bounds how far the hull exceeds the profile,
-and to first order it moves the logarithm of delta by :math:`T\,t(t+1)\,\alpha^{t-1}/Z` times its area, T being the
+Points are adaptive: the triangle under the neighbouring chords bounds the excess of the hull over the profile, which
+to first order changes the logarithm of delta by :math:`T\,t(t+1)\,\alpha^{t-1}/Z` times its area, T being the
 number of mechanisms, t the tilt at the answer and Z the tilted mass.  Where that is small enough the answer is compared
-with the one from every other point, and more points are asked for if they differ by more than a smooth curve explains.
+with the one from every other point, and more points are evaluated if they differ by more than for a smooth curve.
 The ``uncertainty``, already on the safe side, is the larger of these estimates, with the errors of the values.
 
-Numbers are kept as the excess :math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither
-side loses to cancellation.  Proofs: book, chapter on FLAME, section on how a vector's budget is computed.
+Numbers are kept as the excess :math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, against
+cancellation on both sides.  Proofs: book, chapter on FLAME, section on how a vector's budget is computed.
 
 Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang, Optimal Accounting of
 Differential Privacy via Characteristic Function, 2022 (dominating pairs).
@@ -44,13 +44,13 @@ from flamelib.core.vocabulary import DomainError, check
 Delta = Callable[[float], float]
 
 N_GRID = 2**16  # points of the grid on which a curve is evaluated
-MAX_POINTS = 600  # points of a curve at most
-POINTS_PER_OCTAVE = 24  # points an octave of a curve that many answers share
-RTOL_DELTA = 5e-3  # default accuracy, relative, as of a delta
-REFINEMENTS = (1, 8, 64)  # divisors of the accuracy that are tried in turn
-DELTA_TAIL = 1e-4  # share of delta for losses beyond the last point
+MAX_POINTS = 600  # points of a curve, at most
+POINTS_PER_OCTAVE = 24  # points for each octave of a tabulated curve
+RTOL_DELTA = 5e-3  # default relative accuracy of delta
+REFINEMENTS = (1, 8, 64)  # divisors of the accuracy, in turn
+DELTA_TAIL = 1e-4  # mass of losses beyond the last point, relative to delta
 MAX_LOSS = 300.0  # largest loss on the grid
-MIN_EPSILON = 1e-9  # least epsilon: a smaller bound is the answer as it is
+MIN_EPSILON = 1e-9  # epsilon up to which basic composition is the answer
 MAX_TRANSFORMED = 2**20  # mechanisms in one transform; longer compositions are taken in groups
 GROUP_SIZE = 2**8  # mechanisms in a group
 
@@ -62,13 +62,13 @@ class PrivacyProfile:
     Parameters
     ----------
     forward : callable
-        At least :math:`H_{e^\varepsilon}(P\Vert Q)`; no more is asked of it, neither convexity nor monotony.
+        At least :math:`H_{e^\varepsilon}(P\Vert Q)`; neither convex nor monotone of necessity.
     backward : callable, optional
         At least :math:`H_{e^\varepsilon}(Q\Vert P)`; left out where ``forward`` bounds it, as for replacing one member.
     at_most : float
         Both are 0 from here on (pure privacy), or ``inf``.
     error : float
-        By how much, relatively, the values may exceed the profile that is meant: part of the uncertainty of answers.
+        Relative excess of the values over the profile: part of the uncertainty of answers.
     """
 
     forward: Delta
@@ -83,11 +83,11 @@ class PrivacyProfile:
 
 
 def tabulated(curve: PrivacyProfile) -> PrivacyProfile:
-    r"""The same curve seen at ``POINTS_PER_OCTAVE`` points, each asked for once, with chords between them (upper).
+    r"""The curve by chords between ``POINTS_PER_OCTAVE`` points, each evaluated once (upper).
 
     Profiles are convex in :math:`e^\varepsilon`, so that a chord lies above them.  Answers at many deltas and numbers
-    of mechanisms then share the values that they ask for, and are larger by some thousandths at most.  A curve that is
-    not of pure privacy is given back as it is.
+    of mechanisms share the values, and are larger by some thousandths at most.  A curve without pure privacy is
+    returned unchanged.
     """
     if math.isinf(curve.at_most):
         return curve
@@ -96,28 +96,26 @@ def tabulated(curve: PrivacyProfile) -> PrivacyProfile:
 
 
 def _chords(value: Delta, most: float) -> Delta:
-    """Rungs are counted downwards from ``most``, where the curve has come to 0."""
-    at = functools.cache(lambda rung: value(_rung(most, rung)) if rung else 0.0)
+    """Points are indexed downwards from ``most``, where the curve is 0."""
+    at = functools.cache(lambda i: value(_point(most, i)) if i else 0.0)
     start = functools.cache(lambda: value(0.0))
 
     def delta(epsilon: float) -> float:
         if epsilon <= 0 or epsilon >= most:
             return start() if epsilon <= 0 else 0.0
-        rung = math.floor(POINTS_PER_OCTAVE * math.log2(most / epsilon))
-        rung += (_rung(most, rung + 1) > epsilon) - (_rung(most, rung) < epsilon)
-        low, high = _rung(most, rung + 1), _rung(most, rung)
-        left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right: near the end it is next to nothing
+        i = math.floor(POINTS_PER_OCTAVE * math.log2(most / epsilon))
+        i += (_point(most, i + 1) > epsilon) - (_point(most, i) < epsilon)
+        low, high = _point(most, i + 1), _point(most, i)
+        left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right, against cancellation
         right = math.expm1(epsilon - low) / math.expm1(high - low)
-        # Bent upwards at its ends: which points of a straight chord belong to a hull is decided by rounding alone, and
-        # with them how many points are asked for.
-        # Relative rise of a chord between two points.
-        return (at(rung + 1) * left + at(rung) * right) * (1 + 16 * UNIT + 1e-9 * (left - right) ** 2)
+        # Slightly convex: otherwise rounding decides which points of a chord belong to a hull, and so their number.
+        return (at(i + 1) * left + at(i) * right) * (1 + 16 * UNIT + 1e-9 * (left - right) ** 2)
 
     return delta
 
 
-def _rung(most: float, rung: int) -> float:
-    return float(most * 2.0 ** (-rung / POINTS_PER_OCTAVE))
+def _point(most: float, i: int) -> float:
+    return float(most * 2.0 ** (-i / POINTS_PER_OCTAVE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class _Hull:
     r"""Knots of the hull: multiples of ``unit`` in the loss, x, and the excess over :math:`(1-\alpha)_+`."""
 
     unit: float
-    places: Wholes
+    index: Wholes
     x: Reals
     excess: Reals
 
@@ -136,120 +134,117 @@ class _Hull:
         return rises, np.concatenate([[1 + self.x[0]], np.diff(self.x), [math.inf]])
 
     def loss(self, coarsest: int) -> PrivacyLossDistribution:
-        """The law of the losses, on a grid of ``coarsest`` units; masses are rounded up."""
+        """Privacy loss distribution on a grid of ``coarsest`` units; masses are rounded up."""
         (rises, runs), alpha = self.chords, 1 + self.x
-        places = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
-        # Slopes times alpha, in this order: of a large loss the slope alone is below the smallest doubles.
+        relative = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
+        # Slopes times alpha, in this order: the slope alone may underflow.
         left, right = rises[:-1] / (runs[:-1] / alpha), rises[1:] / (runs[1:] / alpha)
-        rounding = 4 * UNIT * (np.abs(left) * (2 + places[:-1]) + np.abs(right) * (2 + places[1:]))
-        # Underflow.
-        masses = np.maximum(right - left + (self.places == 0) + rounding + (4 * SMALLEST), 0) * (1 + 8 * UNIT)
+        rounding = 4 * UNIT * (np.abs(left) * (2 + relative[:-1]) + np.abs(right) * (2 + relative[1:]))
+        masses = np.maximum(right - left + (self.index == 0) + rounding + (4 * SMALLEST), 0) * (1 + 8 * UNIT)
         nothing = float(rises[0] / runs[0])
         return PrivacyLossDistribution(
-            self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), nothing
+            self.unit * coarsest, self.index // coarsest, masses, float(self.excess[-1]), nothing
         )
 
-    def doubts(self, rate: float, log_mass: float) -> Reals:
-        """For each interval, how far it may move the logarithm of delta: once, under this tilt and tilted mass."""
+    def excesses(self, rate: float, log_mass: float) -> Reals:
+        """By interval, the possible excess of log delta, for one mechanism under this tilt and tilted mass."""
         (rises, runs), alpha = self.chords, 1 + self.x[1:]
-        falls, last = np.append(self.places, 1) <= 0, len(alpha)
+        falls, last = np.append(self.index, 1) <= 0, len(alpha)
         left, here, right = (
             rises[i : i + last] / (runs[i : i + last] / alpha) - alpha * falls[i : i + last] for i in range(3)
         )
         before, beyond = np.maximum(here - left, 0), np.maximum(right - here, 0)
-        bend = before * (beyond / np.maximum(before + beyond, SMALLEST))  # a product of two tiny numbers would be 0
+        curvature = before * (beyond / np.maximum(before + beyond, SMALLEST))  # against underflow
         with np.errstate(divide="ignore"):
-            logs = np.log(bend) + 2 * np.log(runs[1:-1] / alpha) + rate * self.unit * self.places[1:]
+            logs = np.log(curvature) + 2 * np.log(runs[1:-1] / alpha) + rate * self.unit * self.index[1:]
         return np.asarray(np.exp(np.minimum(logs + math.log(rate) + math.log1p(rate) - math.log(2) - log_mass, 100.0)))
 
     def thinned(self) -> "_Hull":
-        """Every other knot to both sides of 0, and the ends: a bound as well, to tell how much the knots matter."""
-        middle = int(np.flatnonzero(self.places == 0)[0])
-        kept = (np.arange(len(self.places)) - middle) % 2 == 0
+        """Every other knot on both sides of 0, and the endpoints: a coarser bound, for the error estimate."""
+        middle = int(np.flatnonzero(self.index == 0)[0])
+        kept = (np.arange(len(self.index)) - middle) % 2 == 0
         kept[[0, -1]] = True
-        return _Hull(self.unit, self.places[kept], self.x[kept], self.excess[kept])
+        return _Hull(self.unit, self.index[kept], self.x[kept], self.excess[kept])
 
 
 class ProfilePoints:
-    """A curve at whole multiples of ``end / N_GRID``, asked for once each; negative ones are the other direction."""
+    """Values of a curve at integer multiples of ``end / N_GRID``, cached; negative ones are the other direction."""
 
-    def __init__(self, curve: PrivacyProfile, end: float, finely: bool = False) -> None:
-        first = 8  # points at first
+    def __init__(self, curve: PrivacyProfile, end: float, geometric: bool = False) -> None:
+        first = 8  # initial points
         self.curve, self.unit = curve, end / N_GRID
         self.ahead: dict[int, float] = {}
         self.behind = self.ahead if curve.backward is None else {}
         start = {*range(N_GRID // first, N_GRID + 1, N_GRID // first)}
-        if finely:
-            start |= {round(N_GRID * 2 ** (-rung / 8)) for rung in range(8 * N_GRID.bit_length() - 8)}
-        self.add([0, *start, *(-place for place in start)])
+        if geometric:
+            start |= {round(N_GRID * 2 ** (-i / 8)) for i in range(8 * N_GRID.bit_length() - 8)}
+        self.add([0, *start, *(-index for index in start)])
 
-    def add(self, places: Iterable[int]) -> bool:
-        """Ask at these multiples; whether any was new."""
+    def add(self, indices: Iterable[int]) -> bool:
+        """Evaluate at these multiples; whether any was new."""
         before = len(self.ahead) + len(self.behind)
-        for place in places:
-            self._ask(place, place < 0)
-            if place == 0:
-                self._ask(place, True)
+        for index in indices:
+            self._evaluate(index, index < 0)
+            if index == 0:
+                self._evaluate(index, True)
         return len(self.ahead) + len(self.behind) > before
 
-    def _ask(self, place: int, backward: bool) -> None:
-        known, at = (self.behind, self.curve.backward) if backward else (self.ahead, self.curve.forward)
-        epsilon = self.unit * abs(place)
-        if abs(place) not in known:
+    def _evaluate(self, index: int, backward: bool) -> None:
+        values, at = (self.behind, self.curve.backward) if backward else (self.ahead, self.curve.forward)
+        epsilon = self.unit * abs(index)
+        if abs(index) not in values:
             value = (at or self.curve.forward)(epsilon) if epsilon < self.curve.at_most else 0.0
-            known[abs(place)] = min(max(value, 0.0), 1.0)
+            values[abs(index)] = min(max(value, 0.0), 1.0)
 
-    def between(self, hull: _Hull, chosen: Wholes) -> bool:
-        """Ask in the middle of the chosen intervals, as long as there may be more points; whether any was new."""
-        pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
+    def bisect(self, hull: _Hull, chosen: Wholes) -> bool:
+        """Bisect the chosen intervals, up to ``MAX_POINTS`` points; whether any point was new."""
+        pairs = [(int(hull.index[i]), int(hull.index[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
         return self.add(middles) if max(len(self.ahead), len(self.behind)) < MAX_POINTS else False
 
-    def beside(self, hull: _Hull) -> bool:
-        """Where a bound says little at 0, ask next to the ends of the chord across it; whether any was new."""
-        middle = int(np.flatnonzero(hull.places == 0)[0])
-        ends = 0 < middle < len(hull.places) - 1
-        # Ratio of the bound at 0 to the chord across it from which it says little.
+    def refine_zero(self, hull: _Hull) -> bool:
+        """Refine the ends of the chord across 0 if the value at 0 is on it; whether any point was new."""
+        middle = int(np.flatnonzero(hull.index == 0)[0])
+        ends = 0 < middle < len(hull.index) - 1
         if not ends or min(self.ahead[0], self.behind[0]) <= (1 + 1e-3) * hull.excess[middle]:
             return False
         wanted = []
-        for sign, known in ((1, self.ahead), (-1, self.behind)):
-            end = abs(int(hull.places[middle + sign]))
-            inside = max(place for place in known if place < end)
-            # Relative distance of points beside the end of the chord.
+        for sign, values in ((1, self.ahead), (-1, self.behind)):
+            end = abs(int(hull.index[middle + sign]))
+            inside = max(index for index in values if index < end)
             wanted += [sign * (end + inside) // 2] if end - inside > (1 / 32) * end else []
         return self.add(wanted)
 
     def hull(self) -> _Hull:
-        """Lower convex hull of the points: each side by itself, after the value between them has been lowered."""
+        """Lower convex hull of the points, separately on both sides of 0, from the lowest chord across it."""
         right, ahead = self._side(self.ahead)
         left, behind = self._side(self.behind)
         ahead[0] = behind[0] = self._at_zero()
         x_right, x_left = np.expm1(self.unit * right), np.expm1(-self.unit * left)
-        kept = _lower(x_right, ahead)[1:]
+        kept = _lower_hull(x_right, ahead)[1:]
         mirrored, excess = np.append(x_left, -1.0)[::-1], np.append(behind * (1 + x_left), 0.0)[::-1]
-        lower = _lower(mirrored, excess)[1:]
-        places = np.concatenate([-left[::-1][lower - 1], right[kept]])
+        lower = _lower_hull(mirrored, excess)[1:]
+        index = np.concatenate([-left[::-1][lower - 1], right[kept]])
         x, w = np.concatenate([mirrored[lower], x_right[kept]]), np.concatenate([excess[lower], ahead[kept]])
-        return _Hull(self.unit, places, x, w)
+        return _Hull(self.unit, index, x, w)
 
-    def _side(self, known: dict[int, float]) -> tuple[Wholes, Reals]:
-        """Places in order, with values made to fall (a profile does)."""
-        places = sorted(known)
-        return np.array(places), np.minimum.accumulate([known[place] for place in places])
+    def _side(self, values: dict[int, float]) -> tuple[Wholes, Reals]:
+        """Sorted indices, with the running minimum of the values (profiles are nonincreasing)."""
+        indices = sorted(values)
+        return np.array(indices), np.minimum.accumulate([values[index] for index in indices])
 
     def _at_zero(self) -> float:
         r"""Value at 0 by the best chord across it: :math:`\tanh(\varepsilon/2) + (u+u')/(1+e^\varepsilon)`."""
         best = 1.0
-        for place in self.ahead.keys() & self.behind.keys():
-            epsilon = self.unit * place
-            both = self.ahead[place] + self.behind[place]
-            best = min(best, math.tanh(epsilon / 2) + both * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
+        for index in self.ahead.keys() & self.behind.keys():
+            epsilon = self.unit * index
+            total = self.ahead[index] + self.behind[index]
+            best = min(best, math.tanh(epsilon / 2) + total * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
         return best * (1 + 4 * UNIT)
 
 
-def _lower(x: Reals, y: Reals) -> Wholes:
-    """Indices of the lower convex hull of points in order of x; the first and the last one belong to it."""
+def _lower_hull(x: Reals, y: Reals) -> Wholes:
+    """Indices of the lower convex hull of points sorted by x, endpoints included."""
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) > 1:
@@ -274,21 +269,21 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = RTOL_DELTA) -
         one direction, and the other one is the composition of the exchanged pairs.
     delta : float in [0, 1]
     accuracy : float
-        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MAX_POINTS``.
+        Relative error in terms of delta; points are added until it is met, at most ``MAX_POINTS``.
     """
-    rtol = 1e-4  # accuracy relative to epsilon, if that is coarser: for tiny deltas
+    rtol = 1e-4  # accuracy relative to epsilon, if coarser: for tiny deltas
     delta = check(delta=delta)["delta"]
     most = _most(parts)
     if delta == 0 or delta == 1:
         return Certified(most if delta == 0 else 0.0, 0.0)
-    if _is_single(parts):
-        return _alone(parts[0][0], delta)
+    if _is_one(parts):
+        return _single_epsilon(parts[0][0], delta)
     if most <= MIN_EPSILON:
         return Certified(most, most)
     coarser: _Composition | None = None
     best = Certified(math.inf, 0.0)
-    for finer in REFINEMENTS:
-        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer, rtol / finer, coarser)
+    for div in REFINEMENTS:
+        found = _compose(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / div, rtol / div, coarser)
         if found is coarser:
             break
         coarser = found
@@ -299,11 +294,11 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = RTOL_DELTA) -
         epsilon, rate = found.law.epsilon(delta, most), _rate(found.tilt)
         if math.isinf(epsilon):
             return best
-        moved = found.thinned.epsilon(delta, most) - epsilon
-        best = min(best, Certified(epsilon, min(max(found.doubt / rate, moved), epsilon)))
-        wanted = max(accuracy, rtol * rate * epsilon)
-        # Error, in units of the wanted one, that comes from the values or from too few points.
-        if moved * rate <= 4 * wanted or found.doubt > 2.0 * wanted / finer:
+        change = found.thinned.epsilon(delta, most) - epsilon
+        best = min(best, Certified(epsilon, min(max(found.doubt / rate, change), epsilon)))
+        target = max(accuracy, rtol * rate * epsilon)
+        # Converged, or limited by the errors of the values or by the number of points.
+        if change * rate <= 4 * target or found.doubt > 2.0 * target / div:
             break
     if 0 < best < math.sqrt(found.law.tilt(0.0).variance) and composed_delta(parts, 0.0, accuracy) <= delta:
         return Certified(0.0, 0.0)  # within the spread of the sum the answer may be several times too large
@@ -315,41 +310,41 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = RTOL_DELTA) -
     epsilon = check(epsilon=epsilon)["epsilon"]
     if epsilon >= _most(parts):
         return Certified(0.0, 0.0)
-    if _is_single(parts):
+    if _is_one(parts):
         value = min(max(parts[0][0].forward(epsilon), 0.0), 1.0)
         return Certified(value, parts[0][0].error * value)
     expected, best = 1e-12, Certified(1.0, 0.0)
     coarser: _Composition | None = None
-    for finer in REFINEMENTS:
-        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer, coarser=coarser)
+    for div in REFINEMENTS:
+        found = _compose(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / div, coarser=coarser)
         if found is coarser:
             break
         coarser = found
         for _ in range(5):
-            reached = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
-            if reached >= expected:
+            bound = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
+            if bound >= expected:
                 break
-            expected = reached
-            found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+            expected = bound
+            found = _compose(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / div)
         if found.is_long:
             delta = probability(found.law.log_chernoff(epsilon))
             return Certified(delta, delta)
         log_delta = found.law.log_delta(epsilon)
-        moved = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
+        change = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
         delta = probability(log_delta)
-        best = min(best, Certified(delta, delta * min(max(found.doubt, moved), 1.0)))
-        if moved <= 4 * accuracy or found.doubt > 2.0 * accuracy / finer:
+        best = min(best, Certified(delta, delta * min(max(found.doubt, change), 1.0)))
+        if change <= 4 * accuracy or found.doubt > 2.0 * accuracy / div:
             break
     return best
 
 
-def _is_single(parts: Parts) -> bool:
-    """Whether one mechanism stands alone: its values are the answer, and no law is made of them."""
+def _is_one(parts: Parts) -> bool:
+    """Whether the composition is a single mechanism: its values are the answer."""
     return len(parts) == 1 and parts[0][1] == 1
 
 
-def _alone(curve: PrivacyProfile, delta: float) -> Certified:
-    """Least epsilon of one mechanism, and how much less it would be if its values were less by their error."""
+def _single_epsilon(curve: PrivacyProfile, delta: float) -> Certified:
+    """Least epsilon of one mechanism, and its decrease for values smaller by their error."""
 
     def least(error: float) -> float:
         def log_delta(epsilon: float) -> float:
@@ -367,8 +362,8 @@ def together(
 ) -> PrivacyProfile:
     """The composition of a few mechanisms as one curve, to be composed ``times`` times for an answer near ``delta``.
 
-    It is a valid bound whatever it is used for; points are placed for the stated use.  ``symmetric`` says that
-    exchanging all pairs gives the same composition, as for a pair and its exchanged pair.
+    A valid bound for every use; points are placed for the stated one.  ``symmetric``: swapping all pairs gives the same
+    composition, as for a pair and its swapped pair.
     """
     times, delta = check(times=times, slack_delta=delta).values()
     most = _most(parts)
@@ -383,9 +378,9 @@ def together(
 
 
 def dominating_pair_of(curve: PrivacyProfile, times: int, delta: float, accuracy: float = RTOL_DELTA) -> DominatingPair:
-    """A pair that dominates what the curve bounds, outright, with one cell for each loss: for other compositions.
+    """A dominating pair of the mechanism bounded by the curve, with one cell for each loss.
 
-    As with :func:`together` it is a bound whatever it is used for; points are placed for ``times`` and ``delta``.
+    As :func:`together`, a valid bound for every use; points are placed for ``times`` and ``delta``.
     """
     times, delta = check(times=times, slack_delta=delta).values()
     found = _tabulated([(curve, times)], 0.01 * DELTA_TAIL * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
@@ -397,25 +392,25 @@ def dominating_pair_of(curve: PrivacyProfile, times: int, delta: float, accuracy
 
 
 class _Composition(NamedTuple):
-    """The sum of the losses, also with every other knot, its tilt at the answer, and the doubt about log delta."""
+    """The sum of the losses, also with every other knot, its tilt at the answer, and the uncertainty of log delta."""
 
     law: ComposedLosses
     thinned: ComposedLosses
     tilt: Tilt
     doubt: float
     is_long: bool = False
-    """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
+    """Too long for one transform, with losses too large for stages: the answer is the Chernoff bound."""
     is_whole: bool = False
-    """Whether it is one transform though it is long."""
+    """Long, but a single transform."""
 
     @property
     def mean(self) -> float:
-        """The larger mean of the losses, with the tilt or without."""
+        """The larger of the tilted and the untilted mean of the losses."""
         return max(self.tilt.mean, self.law.tilt(0.0).mean)
 
 
 def _most(parts: Parts) -> float:
-    """An epsilon at which the composition is pure, or ``inf``."""
+    """Epsilon of pure privacy by basic composition, or ``inf``."""
     if not parts:
         raise DomainError("parts must hold at least one curve with its number of times")
     for _, times in parts:
@@ -423,7 +418,7 @@ def _most(parts: Parts) -> float:
     return sum_above(*((times, curve.at_most) for curve, times in parts))
 
 
-def _sum(
+def _compose(
     parts: Parts,
     delta: float,
     tilt_of: Callable[[ComposedLosses], Tilt],
@@ -431,18 +426,18 @@ def _sum(
     relative: float = 0.0,
     coarser: _Composition | None = None,
 ) -> _Composition:
-    """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large.
+    """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew.
 
-    Where a ``coarser`` one was a single transform, and this one would need stages, which lose more: that one.
+    Where ``coarser`` was a single transform, and this one would need stages, which are less accurate: ``coarser``.
     """
-    rough = 1.0  # accuracy of a first look at whether losses are too large for stages
-    taper = 0.1  # share of the next stage
+    coarse = 1.0  # accuracy of the first evaluation of the mean loss
+    taper = 0.1  # factor of the tail mass for each further stage
     max_mean = 200.0  # mean of the losses beyond which sums are not taken in stages
     longest, stages = max(times for _, times in parts), 0
     if longest <= MAX_TRANSFORMED:
         return _tabulated(parts, delta * DELTA_TAIL, tilt_of, accuracy, relative=relative)
     if longest <= 2**30:  # mechanisms in one transform with few points
-        for wanted in (rough, accuracy):
+        for wanted in (coarse, accuracy):
             found = _tabulated(parts, delta * DELTA_TAIL, tilt_of, wanted, relative=relative)
             if found.law.extent(found.tilt)[1] > 5 * 2**20:  # points of such a transform at most
                 break
@@ -452,13 +447,12 @@ def _sum(
             return coarser
     while longest > MAX_TRANSFORMED * GROUP_SIZE**stages:
         stages += 1
-    found = _tabulated(parts, delta * DELTA_TAIL * taper**stages, tilt_of, rough, relative=rough / 10)
+    found = _tabulated(parts, delta * DELTA_TAIL * taper**stages, tilt_of, coarse, relative=coarse / 10)
     if found.mean <= 2 * max_mean:
         found = _tabulated(parts, delta * DELTA_TAIL * taper**stages, tilt_of, accuracy, relative=relative)
     doubt = found.doubt
     if found.mean > max_mean:
-        # One law for every delta, so that the bound by Chernoff falls with it.
-        # Delta for which points are placed.
+        # Points do not depend on delta, so that the Chernoff bound is monotone in it.
         found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(1e-300), accuracy, True)
         return found._replace(is_long=True)
     for stage in range(1, stages + 1):
@@ -469,7 +463,7 @@ def _sum(
 
 
 def _grouped(curve: PrivacyProfile, times: int, loss: PrivacyLossDistribution) -> tuple[PrivacyProfile, int]:
-    """Mechanisms taken together, and the number of groups, rounded up."""
+    """Profile of a group of mechanisms, and the number of groups, rounded up."""
     size = GROUP_SIZE if times > MAX_TRANSFORMED else 1
     return _as_curve([(loss, size)], size * curve.at_most, curve.backward is None), -(-times // size)
 
@@ -485,55 +479,55 @@ def _tabulated(
     spared: float,
     tilt_of: Callable[[ComposedLosses], Tilt],
     accuracy: float,
-    finely: bool = False,
+    geometric: bool = False,
     relative: float = 0.0,
 ) -> _Composition:
-    """Ask for points until those missing cannot move log delta, or epsilon relatively, by more than is said."""
-    # Means of losses, and the accuracy beyond each: nobody needs the fourth digit of hundreds.
-    large = ((1e4, 1e-2), (100.0, 1e-3))
+    """Refine points until the possible excess of log delta, or the relative one of epsilon, meets the accuracy."""
+    # Mean losses and the relative accuracy of epsilon beyond each.
+    tolerances = ((1e4, 1e-2), (100.0, 1e-3))
     floor = spared / sum(times for _, times in parts)
-    end = max(_end(curve, floor) for curve, _ in parts)
-    knots = [ProfilePoints(curve, end, finely) for curve, _ in parts]
+    end = max(_last_epsilon(curve, floor) for curve, _ in parts)
+    knots = [ProfilePoints(curve, end, geometric) for curve, _ in parts]
     while True:
-        hulls = [one.hull() for one in knots]
-        coarsest = int(np.gcd.reduce(np.concatenate([hull.places for hull in hulls])))
+        hulls = [knot.hull() for knot in knots]
+        coarsest = int(np.gcd.reduce(np.concatenate([hull.index for hull in hulls])))
         losses = [hull.loss(coarsest) for hull in hulls]
         law = ComposedLosses([(loss, times) for loss, (_, times) in zip(losses, parts, strict=True)])
         tilt = tilt_of(law)
         rate = _rate(tilt)
-        doubts = [
-            times * hull.doubts(rate, loss.tilted(rate)[0])
+        excesses = [
+            times * hull.excesses(rate, loss.tilted(rate)[0])
             for hull, loss, (_, times) in zip(hulls, losses, parts, strict=True)
         ]
-        every, inexact = np.concatenate(doubts), _inexact(parts, losses, rate)
-        least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
-        share = max(relative, next((share for mean, share in large if tilt.mean > mean), 0.0))
-        enough = max(inexact, share * rate * tilt.mean)
+        all_excesses, value_error = np.concatenate(excesses), _value_error(parts, losses, rate)
+        threshold = max(float(all_excesses.max()) / 6, accuracy / (2 * len(all_excesses)))
+        share = max(relative, next((share for mean, share in tolerances if tilt.mean > mean), 0.0))
+        tolerance = max(value_error, share * rate * tilt.mean)
         if tilt.variance < law.step**2:
-            # Error of log delta that is enough where one loss is most of the tilted distribution.
-            enough = min(enough, 0.5)
-        done = float(every.sum()) <= max(accuracy, enough)
-        chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
-        if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
+            # A single loss dominates the tilted distribution.
+            tolerance = min(tolerance, 0.5)
+        done = float(all_excesses.sum()) <= max(accuracy, tolerance)
+        chosen = [np.flatnonzero(excess > threshold) for excess in excesses]
+        if not done and sum(knot.bisect(hull, rows) for knot, hull, rows in zip(knots, hulls, chosen, strict=True)):
             continue
-        if not sum(one.beside(hull) for one, hull in zip(knots, hulls, strict=True)):
+        if not sum(knot.refine_zero(hull) for knot, hull in zip(knots, hulls, strict=True)):
             thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
-            return _Composition(law, ComposedLosses(thin), tilt, float(every.sum()) + inexact)
+            return _Composition(law, ComposedLosses(thin), tilt, float(all_excesses.sum()) + value_error)
 
 
-def _inexact(parts: Parts, losses: Sequence[PrivacyLossDistribution], rate: float) -> float:
-    """How far the errors of the values may move the logarithm of delta."""
+def _value_error(parts: Parts, losses: Sequence[PrivacyLossDistribution], rate: float) -> float:
+    """Excess of log delta by the errors of the values."""
     logs = (times * curve.error * loss.tilted(rate)[0] for (curve, times), loss in zip(parts, losses, strict=True))
     return sum(max(log, 0.0) for log in logs)
 
 
 def _rate(tilt: Tilt) -> float:
-    """The tilt, or where there is none the rate at which a bulk of this spread falls off."""
+    """The tilt, or if larger one over the standard deviation."""
     return max(tilt.t, 1 / math.sqrt(tilt.variance)) if tilt.variance else max(tilt.t, 1.0)
 
 
-def _end(curve: PrivacyProfile, floor: float) -> float:
-    """About the least epsilon at which both directions are below the floor, or as low as they ever are."""
+def _last_epsilon(curve: PrivacyProfile, floor: float) -> float:
+    """Approximately the least epsilon with both directions at most ``floor``, or at their minimum."""
     most = min(curve.at_most, MAX_LOSS)
     floor = max(floor, 1.001 * curve.larger(most) if most < curve.at_most else 0.0)
     low, high = 0.0, most if curve.at_most <= MAX_LOSS else 1.0

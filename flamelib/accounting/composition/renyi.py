@@ -1,4 +1,4 @@
-r"""Rényi differential privacy: divergences, their sum over rounds, and the way to (epsilon, delta) and back.
+r"""Rényi differential privacy: divergences, composition, and conversion to (epsilon, delta) and back.
 
 The Rényi divergence of order :math:`\lambda > 1` is
 :math:`D_\lambda(P\|Q) = \frac1{\lambda-1}\log E_Q[(P/Q)^\lambda]`.  Standard library only.
@@ -14,9 +14,9 @@ from flamelib.core.vocabulary import check
 
 
 def renyi_divergence(first: Sequence[float], second: Sequence[float], order: float) -> float:
-    """Rényi divergence of two laws on finitely many outcomes, at an order above 1 (exact).
+    """Rényi divergence of two distributions on finitely many outcomes, at an order above 1 (exact).
 
-    The answer is ``inf`` where an outcome is possible under the first law alone.
+    The answer is ``inf`` where the first distribution is not absolutely continuous.
 
     Source: Liew, Hasegawa, Takahashi 2022, Definition 3.
     """
@@ -89,7 +89,7 @@ def renyi_conversion(order: int, divergence: float, delta: float) -> float:
 
 
 def converted(order: float, total: float, delta: float) -> float:
-    """The formula of :func:`renyi_conversion` at any real order above 1; arguments are trusted."""
+    """The formula of :func:`renyi_conversion` at any real order above 1; arguments are not checked."""
     if delta == 0 or delta == 1:
         return math.inf if delta == 0 else 0.0
     cost = -math.log(delta) + (order - 1) * math.log1p(-1 / order) - math.log(order)
@@ -98,9 +98,9 @@ def converted(order: float, total: float, delta: float) -> float:
 
 
 def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float]) -> float:
-    """Least epsilon that Lemma 2 gives at ``delta`` over some orders above 1, each of which is valid (upper).
+    """Least epsilon of Lemma 2 at ``delta`` over these orders above 1 (upper).
 
-    ``curve`` is the Rényi divergence at each order, all rounds together; a finer grid may only lower the answer.
+    ``curve`` is the Rényi divergence of the composition by order; a finer grid can only decrease the answer.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 2.
     """
@@ -118,14 +118,14 @@ def least_renyi(order: int, epsilon: float, delta: float) -> float:
 
     The document prints the minimum alone as the divergence.  The pair :math:`P = (r, 1-r)`,
     :math:`Q = e^{-\varepsilon}(r-\delta,\ e^\varepsilon-r+\delta)` has the divergence ``delta`` at ``epsilon``; every
-    pair with that much has at least this Rényi divergence.  The lemma claims that an (epsilon, delta)-private mechanism
-    has at most this; in truth it may have any, even ``inf``: book, chapter on check-in, *There is no such lemma*.
+    pair with that divergence has at least this Rényi divergence.  The lemma claims it as an upper bound for every
+    (epsilon, delta)-private mechanism; in fact it may be ``inf``: book, chapter on check-in, *There is no such lemma*.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 3, completed.
 
     Examples
     --------
-    A mechanism that is 1-private outright may have .955; for one that nearly is, the lemma claims less than .029:
+    A (1, 0)-private mechanism may have .955; for (1, 1e-5) the lemma claims less than .029:
 
     >>> round(least_renyi(8, 1.0, 1e-5), 4), round(pure_renyi(8, 1.0), 3)
     (0.0288, 0.955)

@@ -1,21 +1,22 @@
-r"""Exactly k of d coordinates: a random partition into k blocks, and one pick in each.
+r"""Exactly k of d coordinates: a random partition into k blocks, and one coordinate drawn in each.
 
-*The partition.*  Cut the coordinates at random into k blocks whose sizes are given, and pick one coordinate of each
-block, uniformly.  What is picked is a uniform set of k coordinates, whatever the sizes are: its law does not change
-when coordinates are renamed.  So a user of SS-Double who reports exactly k coordinates may be thought to draw a
-partition first, without looking at data, and blocks are as equal as they can be.
+*The partition.*  Partition the coordinates at random into k blocks of given sizes, and draw one coordinate of each
+block uniformly.  The result is a uniform set of k coordinates for any sizes, as its distribution is invariant under
+permutations of the coordinates.  So a user of SS-Double who reports exactly k coordinates may draw a data-independent
+partition first, into blocks of sizes as equal as possible.
 
-*One block.*  Given the partition and all that the others do, blocks are independent.  Let every bag have room for the
-user's message, and at most c messages of others that are real and not blanket.  Without these a bag keeps
-:math:`m = n_p - c` blanket messages or more, and in the bag that the user picked her message takes the place of one of
-them.  Outcomes of s such bags have the density
+*One block.*  Given the partition and the others' choices, blocks are independent.  Let no bag overflow, with at most c
+messages of others that are real and not blanket in each.  Besides these a bag has at least :math:`m = n_p - c` blanket
+messages, one of which is replaced by the user's message in the bag that she drew.  Outcomes of s such bags have the
+likelihood ratio
 
 .. math:: \frac1{sm}\sum_{i\le sm} r_x(w_i)
 
-to that of blanket messages alone, so that a block of s bags is *one* shuffle of :math:`sm` messages.
+to blanket messages alone, so that a block of s bags is *one* shuffle of :math:`sm` messages.
 
-*The others.*  Each of them has a real message that is not blanket in a given bag with chance :math:`\beta(1-\gamma)`,
-:math:`\beta = k/d`.  That c is not enough for some of the d bags, or that some bag is full, is set aside.
+*The others.*  Each of them has a real message that is not blanket in a given bag with probability
+:math:`\beta(1-\gamma)`, :math:`\beta = k/d`.  By a union bound over the d bags, the probability that more than c are
+real or that a bag is full is charged to delta.
 
 All are upper bounds.  Adjacency: one user's whole vector is replaced.  Proof: book, chapter on FLAME, proposition
 "Exactly k coordinates".
@@ -38,9 +39,9 @@ DELTA_CROWDED = 0.01  # share of delta for a bag with many messages that are rea
 
 @dataclass(frozen=True, slots=True)
 class Subsets:
-    """Every one of ``n_users`` reports a random set of ``kept`` of ``dimension`` coordinates, in padded bags.
+    """Each of ``n_users`` reports a random set of ``kept`` of ``dimension`` coordinates, in padded bags.
 
-    ``drop`` says that a bag with too many reports keeps ``padded`` of them at random; else it counts as laid bare.
+    With ``drop`` a bag with too many reports keeps ``padded`` of them at random; else its message counts as unshuffled.
     """
 
     randomizer: KaryProfile | LaplaceProfile
@@ -52,7 +53,7 @@ class Subsets:
 
     @property
     def rate(self) -> float:
-        """Chance that a given coordinate is reported."""
+        """Probability that a given coordinate is reported."""
         return self.kept / self.dimension
 
     @property
@@ -63,57 +64,57 @@ class Subsets:
 
     @property
     def full(self) -> float:
-        """Chance that some bag has no room for one more report (upper)."""
-        return self._somewhere(self._log_tail(self.padded, self.rate))
+        """P[some bag has at least ``padded`` reports of others] (upper)."""
+        return self._union_bound(self._log_tail(self.padded, self.rate))
 
     def room(self, delta: float) -> tuple[int, float]:
-        """Blanket messages that every bag has, and the chance that this fails; none where it cannot be spared."""
-        last, rate, spared = min(self.n_users, self.padded) - 1, self.rate * self.randomizer.kept, DELTA_CROWDED * delta
+        """Least number of blanket messages of a bag, and its failure probability; (0, 1) if that exceeds the budget."""
+        last, rate, budget = min(self.n_users, self.padded) - 1, self.rate * self.randomizer.kept, DELTA_CROWDED * delta
 
-        def crowded(most: int) -> float:
-            return self._somewhere(self._log_tail(most + 1, rate))
+        def failure(max_real: int) -> float:
+            return self._union_bound(self._log_tail(max_real + 1, rate))
 
-        if self.full >= delta or crowded(last) > spared:
+        if self.full >= delta or failure(last) > budget:
             return 0, 1.0
-        most = least_whole(lambda count: crowded(count) <= spared, 0, last)
-        return self.padded - most, crowded(most) + self.full
+        max_real = least_whole(lambda count: failure(count) <= budget, 0, last)
+        return self.padded - max_real, failure(max_real) + self.full
 
     def block(self, messages: int) -> Coordinate:
-        """One shuffle of so many messages, of which all but the one in question are blanket."""
+        """One shuffle of a real message among ``messages - 1`` blanket messages."""
         return Coordinate(self.randomizer, Others(messages, 1.0, 0.0))
 
     def _log_tail(self, count: int, rate: float) -> float:
-        """Logarithm of the chance that so many others or more do what each does at this rate (upper)."""
+        """``log P[Bin(n_users - 1, rate) >= count]`` (upper)."""
         if count >= self.n_users:
             return -math.inf
         return float(binomial.log_chance(np.array(float(count)), self.n_users - 1, rate, few=False))
 
-    def _somewhere(self, log_chance: float) -> float:
-        """The chance of that in any of the bags."""
-        if log_chance == -math.inf:
+    def _union_bound(self, log_probability: float) -> float:
+        """``dimension * exp(log_probability)``, at most 1."""
+        if log_probability == -math.inf:
             return 0.0
         # Logarithm of a probability below which a double loses digits.
-        return math.exp(min(math.log(self.dimension) + max(log_chance, -705.0), 0.0))
+        return math.exp(min(math.log(self.dimension) + max(log_probability, -705.0), 0.0))
 
     def epsilon(self, delta: float, bound: Bound = "blanket") -> Certified:
-        """Epsilon of a whole vector at ``delta`` (upper): the choice hidden, or published where that is better."""
-        factor = 2.0  # ratio of the messages that hide a block up to which both accounts are made
+        """Epsilon of a vector at ``delta`` (upper): the smaller of the accounts with a secret and a public choice."""
+        factor = 2.0  # ratio of blanket messages of a block up to which both accounts are evaluated
         if delta >= 1:
             return Certified(0.0, 0.0)
-        blankets, missed = self.room(delta)
-        each, bare = blankets * (self.dimension // self.kept), self.padded * self.randomizer.mass
-        found = []
-        if missed < delta and factor * each > bare:
-            found.append(self._hidden(delta - missed, blankets, bound))
-        if not found or each < factor * bare:
-            found.append(self._published(max(0.0, delta - (0.0 if self.drop else self.full)), bound))
-        return min(found)
+        blankets, failure = self.room(delta)
+        hidden_by, published_by = blankets * (self.dimension // self.kept), self.padded * self.randomizer.mass
+        answers = []
+        if failure < delta and factor * hidden_by > published_by:
+            answers.append(self._hidden_choice(delta - failure, blankets, bound))
+        if not answers or hidden_by < factor * published_by:
+            answers.append(self._published_choice(max(0.0, delta - (0.0 if self.drop else self.full)), bound))
+        return min(answers)
 
-    def _hidden(self, delta: float, blankets: int, bound: Bound) -> Certified:
+    def _hidden_choice(self, delta: float, blankets: int, bound: Bound) -> Certified:
         parts = [(self.block(size * blankets).curve(bound), count) for size, count in self.blocks]
-        # Above this budget epsilon is large, and half of its delta is accuracy enough.
+        # Above this budget epsilon is large and a relative accuracy of 0.5 of delta suffices.
         return composed_epsilon(parts, delta, RTOL_DELTA if self.randomizer.epsilon0 <= 8.0 else 0.5)
 
-    def _published(self, delta: float, bound: Bound) -> Certified:
-        bare = Coordinate(self.randomizer, all_real(self.randomizer, self.padded))
-        return composed_epsilon([(bare.curve(bound), self.kept)], delta)
+    def _published_choice(self, delta: float, bound: Bound) -> Certified:
+        coordinate = Coordinate(self.randomizer, all_real(self.randomizer, self.padded))
+        return composed_epsilon([(coordinate.curve(bound), self.kept)], delta)

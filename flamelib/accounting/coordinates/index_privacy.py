@@ -1,8 +1,8 @@
-"""Which coordinates a user reports: FLAME's index privacy, Definition 3, and the multiples that buy it.
+"""FLAME's index privacy of the reported coordinates, Definition 3, and the multiples that achieve it.
 
-A user reports l times as many coordinates as are true.  The ratio of posterior to prior of one reported index speaks
-of one coordinate and a uniform prior; it is not differential privacy.  Proofs: book, chapter on FLAME, "Index
-privacy".  Standard library only.
+A user reports l times as many coordinates as are true.  The ratio of posterior to prior of one reported index concerns
+one coordinate and a uniform prior; it is not differential privacy.  Proofs: book, chapter on FLAME, "Index privacy".
+Standard library only.
 """
 
 import math
@@ -12,7 +12,7 @@ from fractions import Fraction
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-# Relative rounding of a rate k / d to a double, which floors and ceilings of its multiples forgive.
+# Relative rounding of a rate k / d to a double, tolerated by floors and ceilings of its multiples.
 ROUNDING_RATE = Fraction(1, 2**52)
 
 
@@ -37,8 +37,9 @@ class MultiplesRange:
 def least_multiples(sampling_rate: float, index_privacy: float) -> float:
     r"""Least real number of multiples at which Definition 3 holds with this ratio (value).
 
-    A user reports l times its k true coordinates, so that a reported one is true with probability :math:`1/l` where
-    the prior says :math:`\beta`; the ratio :math:`\nu` of 1 is the strongest, and reporting every coordinate gives it:
+    A user reports l times its k true coordinates, so that a reported one is true with posterior probability :math:`1/l`
+    and prior probability :math:`\beta`; the ratio :math:`\nu = 1` is the strongest, attained by reporting every
+    coordinate:
 
     .. math:: l = \max\Big\{\frac1{\nu\beta},\ \frac{\nu}{\nu-1+\beta}\Big\}.
 
@@ -58,8 +59,8 @@ def multiples_range(sampling_rate: float, index_privacy: float) -> MultiplesRang
     Source: Liu et al. 2021, Algorithm 4 and Proposition 2; Figure 4 draws it.
     """
     sampling_rate, index_privacy = check(sampling_rate=sampling_rate, index_privacy=index_privacy).values()
-    most = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDING_RATE)))
-    return MultiplesRange(least_multiples(sampling_rate, index_privacy), most)
+    upper = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDING_RATE)))
+    return MultiplesRange(least_multiples(sampling_rate, index_privacy), upper)
 
 
 @states("flame", "thm-5", item="Theorem 5, strongest index privacy under padding", gives="value",
@@ -70,8 +71,8 @@ def strongest_index_privacy(n_users: int, padded: int, sampling_rate: float) -> 
     .. math:: l = \Big\lfloor\frac{n_p}{n\beta}\Big\rfloor, \qquad \nu = \max\Big\{1, \frac1{l\beta}\Big\}.
 
     At :math:`l = 1` every reported coordinate is true and Definition 3 fails for every finite ratio: the answer is
-    ``inf`` where the formula prints :math:`1/\beta`.  The room, :math:`n_p\ge n\beta`, is that of the *mean* number of
-    messages, :math:`nl\beta`; a coordinate may well receive more.
+    ``inf`` where the formula gives :math:`1/\beta`.  The padding accommodates the *mean* number of messages,
+    :math:`nl\beta`; a coordinate may receive more.
 
     Source: Liu et al. 2021, Theorem 5.
 

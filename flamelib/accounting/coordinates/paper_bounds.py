@@ -5,10 +5,10 @@ budget ``epsilon0`` and its own shuffle.  The statements amplify one coordinate 
 coordinate unless a function says otherwise.  ``n_buckets`` is the size of the alphabet: where values are rounded to
 0..b it is b + 1.  Adjacency: one user's whole vector is replaced.  Standard library only.
 
-Theorems 3 and 4 do not fit together: the gain of sampling in the one holds while nobody knows who reports, so that all
-d coordinates count; the other counts 2k, as if the choice were known.  The vector's number is therefore a *value* and
-no guarantee, and so are the ratios of Figure 3 and the rates of Corollaries 1 to 3, which are up to constants; for
-top-k selection nothing is sampled at all.  Proofs and the counterexample: book, chapter on FLAME, "Accounting".
+Theorems 3 and 4 do not combine: amplification by sampling in the one requires that the choice of coordinates is secret,
+so that all d coordinates are composed; the other composes 2k, as if the choice were public.  The vector's epsilon is
+therefore a *value* and no guarantee, and so are the ratios of Figure 3 and the rates of Corollaries 1 to 3, which are
+up to constants; top-k selection is no sampling.  Proofs and the counterexample: book, chapter on FLAME, "Accounting".
 """
 
 import math
@@ -26,7 +26,7 @@ from flamelib.core.vocabulary import DomainError, check, plainly
 
 @dataclass(frozen=True, slots=True)
 class CoordinateBudget:
-    """Epsilon of one coordinate, before and after the gain of sampling; ``inf`` where the theorem is silent."""
+    """Epsilon of one coordinate, before and after amplification by sampling; ``inf`` outside the theorem's regime."""
 
     epsilon_unsampled: float
     epsilon: float
@@ -41,9 +41,9 @@ def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -
 
     .. math:: \varepsilon = \sqrt{\frac{14\log(2/\delta)}{c}}, \qquad c = \frac{n-1}{e^{\varepsilon_0}+k-1},
 
-    ``inf`` above 1, where the theorem is silent.  Its second branch, :math:`27/c`, which the lemma drops, decides above
-    :math:`\delta = 2e^{-27/14} = 0.2907` only; there the larger of the two is answered.  The local budget, which is the
-    better bound where it is smaller, is not taken.
+    ``inf`` above 1, outside the theorem's regime.  Its second branch, :math:`27/c`, which the lemma drops, is the
+    larger one for :math:`\delta > 2e^{-27/14} = 0.2907` only; there it is the answer.  No minimum with ``epsilon0`` is
+    taken.
 
     Source: Liu et al. 2021, Lemma 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
 
@@ -94,11 +94,11 @@ def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: flo
 
 
 def _sampled(n_buckets: int, epsilon0: float, messages: float, rate: float, delta: float) -> CoordinateBudget:
-    """Lemma 1 for so many messages at ``delta / rate``, and Lemma 4; the number of messages may be a fraction."""
+    """Lemma 1 for ``messages`` (a real number) at ``delta / rate``, then Lemma 4."""
     if messages <= 1 or not 0 < delta < 2 * rate:
         return CoordinateBudget(math.inf, math.inf)
-    spread = 14 * math.log(2 * rate / delta) * (math.expm1(epsilon0) + n_buckets)
-    epsilon = math.sqrt(spread / (messages - 1))
+    squared = 14 * math.log(2 * rate / delta) * (math.expm1(epsilon0) + n_buckets)
+    epsilon = math.sqrt(squared / (messages - 1))
     if epsilon > 1:
         return CoordinateBudget(math.inf, math.inf)
     return CoordinateBudget(epsilon, sampled_epsilon(epsilon, rate))
@@ -114,8 +114,8 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     .. math:: \Big(\min\big\{d\varepsilon,\ \varepsilon\sqrt{2d\log(1/\delta)}+d\varepsilon(e^{\varepsilon}-1)\big\},\
               (d+1)\delta\Big),
 
-    delta 1 at most.  This is a statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``,
-    as long as every coordinate is shuffled on its own.
+    delta at most 1.  A statement about composition: it holds for every valid ``epsilon`` and ``delta`` of a coordinate,
+    provided that every coordinate is shuffled independently.
 
     Source: Liu et al. 2021, Theorem 1.
 
@@ -135,8 +135,8 @@ def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
     .. math:: \Big(\min\big\{t\varepsilon,\ \varepsilon\sqrt{2t\log(1/\delta)}+t\varepsilon(e^{\varepsilon}-1)\big\},\
               (t+1)\delta\Big).
 
-    With the ``epsilon`` of Theorem 3 it counts the gain of sampling and the small number of coordinates at once,
-    which no proof supports.  A ``delta`` of 1 or more is printed as it comes out and promises nothing.
+    With the ``epsilon`` of Theorem 3 it combines amplification by sampling with the smaller number of coordinates,
+    which is not proven.  A ``delta`` of 1 or more is returned unchanged and is vacuous.
 
     Source: Liu et al. 2021, Theorem 4.
 
@@ -152,34 +152,34 @@ def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
 def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     r"""Local over central epsilon of SS-Simple with k-ary response, by Lemma 1 and Theorem 1 (value).
 
-    ``delta`` is the vector's; 0 where Lemma 1 is silent.  The local budget is :math:`d\varepsilon_0`, composed by the
-    basic theorem, while the central one is composed by the advanced: a good part of the ratio is composition.
+    ``delta`` is the vector's; 0 outside the regime of Lemma 1.  The local budget :math:`d\varepsilon_0` is by basic
+    composition, the central one by advanced composition, which explains a large part of the ratio.
     """
     dimension, n_users, n_buckets, epsilon0, delta = check(
         dimension=dimension, n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta
     ).values()
-    each = delta / (dimension + 1)
-    epsilon = shuffled_kary(n_users, n_buckets, epsilon0, each)
-    return 0.0 if math.isinf(epsilon) else dimension * epsilon0 / simple_vector(dimension, epsilon, each).epsilon
+    share = delta / (dimension + 1)
+    epsilon = shuffled_kary(n_users, n_buckets, epsilon0, share)
+    return 0.0 if math.isinf(epsilon) else dimension * epsilon0 / simple_vector(dimension, epsilon, share).epsilon
 
 
 def double_ratio(dimension: int, kept: float, padded: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     r"""Local over central epsilon of SS-Double with k-ary response, by Theorems 3 and 4 as printed (value).
 
-    ``delta`` is the vector's; 0 where Theorem 3 is silent.
+    ``delta`` is the vector's; 0 outside the regime of Theorem 3.
     """
     dimension, kept, padded, n_buckets, epsilon0, delta = check(
         dimension=dimension, kept=kept, padded=padded, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta
     ).values()
     if kept > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
-    each = delta / (2 * kept + 1)
-    epsilon = padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
-    return 0.0 if math.isinf(epsilon) else kept * epsilon0 / double_vector(kept, epsilon, each).epsilon
+    share = delta / (2 * kept + 1)
+    epsilon = padded_kary(n_buckets, epsilon0, padded, kept / dimension, share).epsilon
+    return 0.0 if math.isinf(epsilon) else kept * epsilon0 / double_vector(kept, epsilon, share).epsilon
 
 
 def simple_rate(epsilon0: float, dimension: int, n_users: int, delta: float) -> float:
-    r"""What Corollary 2 puts into its :math:`O(\cdot)` (value): the vector of SS-Simple, any randomizer.
+    r"""The argument of :math:`O(\cdot)` in Corollary 2 (value): the vector of SS-Simple, any randomizer.
 
     .. math:: \min(1, \varepsilon_0)\,e^{\varepsilon_0}\log(d/\delta)\sqrt{d/n}
 
@@ -195,7 +195,7 @@ def simple_rate(epsilon0: float, dimension: int, n_users: int, delta: float) -> 
 
 
 def double_rate(epsilon0: float, dimension: int, sampling_rate: float, padded: int, delta: float) -> float:
-    r"""What Corollary 3 puts into its :math:`O(\cdot)` (value): the vector of SS-Double, any randomizer.
+    r"""The argument of :math:`O(\cdot)` in Corollary 3 (value): the vector of SS-Double, any randomizer.
 
     .. math:: \min(1, \varepsilon_0)\,e^{\varepsilon_0}\beta^{3/2}
               \sqrt{\tfrac d{n_p}\log\tfrac{\beta d}\delta\log\tfrac{\beta^2d}\delta}
@@ -206,16 +206,16 @@ def double_rate(epsilon0: float, dimension: int, sampling_rate: float, padded: i
     epsilon0, dimension, sampling_rate, padded, delta = check(
         epsilon0=epsilon0, dimension=dimension, sampling_rate=sampling_rate, padded=padded, delta=delta
     ).values()
-    many, few = sampling_rate * dimension, sampling_rate**2 * dimension
-    if few <= delta:
+    reported, resampled = sampling_rate * dimension, sampling_rate**2 * dimension
+    if resampled <= delta:
         return math.inf
-    size = math.sqrt(dimension / padded * _log_ratio(many, delta) * _log_ratio(few, delta))
-    return _rate(epsilon0, padded, _log_ratio(2 * few + sampling_rate, delta), sampling_rate**1.5 * size)
+    size = math.sqrt(dimension / padded * _log_ratio(reported, delta) * _log_ratio(resampled, delta))
+    return _rate(epsilon0, padded, _log_ratio(2 * resampled + sampling_rate, delta), sampling_rate**1.5 * size)
 
 
-def _rate(epsilon0: float, messages: int, tail: float, size: float) -> float:
-    """The common shape of the corollaries; ``tail`` is the logarithm in their conditions."""
-    if messages < tail * math.exp(2 * min(epsilon0, 300)):
+def _rate(epsilon0: float, messages: int, log_term: float, size: float) -> float:
+    """The common form of the corollaries; ``log_term`` is the logarithm in their conditions."""
+    if messages < log_term * math.exp(2 * min(epsilon0, 300)):
         return math.inf
     return min(1.0, epsilon0) * math.exp(epsilon0) * size
 
@@ -226,15 +226,15 @@ def _log_ratio(over: float, under: float) -> float:
 
 @plainly
 def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> float:
-    """Deviation of a coordinate's mean as Proposition 1 counts it (value), inputs in [0, 1].
+    """Standard deviation of a coordinate's mean by Proposition 1 (value), inputs in [0, 1].
 
     The standard deviation of the best shuffled sum over ``padded`` users at (epsilon, delta) of the coordinate before
-    sampling, divided by ``sampled``.  It takes dummies for users, so that it lies below :func:`padded_deviation` where
-    the blanket mass is small.
+    sampling, divided by ``sampled``.  It treats dummies as users, so that it is below :func:`padded_deviation` for
+    small blanket mass.
 
     Source: Liu et al. 2021, Proposition 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 4.1.
     """
-    _not_above(sampled, padded)
+    _require_at_most(sampled, padded)
     return math.sqrt(summation_plan(padded, epsilon, delta).mse) / sampled
 
 
@@ -249,13 +249,13 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
     Source: Liu et al. 2021, Algorithm 3.
     """
     n_levels, blanket_mass = check(n_levels=n_levels, blanket_mass=blanket_mass).values()
-    _not_above(sampled, padded)
+    _require_at_most(sampled, padded)
     users = sampled * summation_worst_mse(2, n_levels, blanket_mass) / 2
     dummies = (padded - sampled) * (n_levels + 2) / (12 * n_levels * (1 - blanket_mass) ** 2)
     return math.sqrt(users + dummies) / sampled
 
 
-def _not_above(sampled: int, padded: int) -> None:
+def _require_at_most(sampled: int, padded: int) -> None:
     padded, sampled = check(padded=padded, sampled=sampled).values()
     if sampled > padded:
         raise DomainError(f"sampled must be a whole number in [1, {padded}], at most padded, got {sampled}")

@@ -1,8 +1,8 @@
-r"""FLAME's guarantee for a whole vector: the paper's route, and what can be certified.
+r"""FLAME's guarantee for a vector: the paper's route, and certified bounds.
 
-Each of d coordinates is randomized with Laplace noise on [0, 1] of local budget ``epsilon0`` and shuffled by itself.
-(Messages that carry all coordinates of a user stay linked, and nothing here applies to them.)  Adjacency: one user's
-whole vector is replaced.
+Each of d coordinates is randomized with Laplace noise on [0, 1] of local budget ``epsilon0`` and shuffled
+independently. (Does not apply to messages that carry all coordinates of a user, which remain linked.)  Adjacency: one
+user's whole vector is replaced.
 
 *The paper's route*, a value and no guarantee.  With t = d and n = ``n_users`` for SS-Simple, t = 2k and n = ``padded``
 else, one coordinate is bounded at the delta :math:`\delta/(t+1)`; for the latter two this delta is divided by
@@ -13,15 +13,15 @@ or the advanced theorem.  The route ``unsampled`` leaves :math:`\beta` out.
 and compose by privacy loss distributions:
 
 * SS-Simple: d-fold, real against real among n messages.
-* SS-Double, each coordinate included with chance :math:`\beta` **independently**: d-fold, a message that is there with
-  chance :math:`\beta` in both data sets.
+* SS-Double, each coordinate included with probability :math:`\beta` **independently**: d-fold, a message that is real
+  with probability :math:`\beta` in both data sets.
 * SS-Double, **exactly** k of d coordinates: :mod:`flamelib.accounting.coordinates.fixed_size_subsets`, k-fold.
 * SS-Topk: k-fold, at every epsilon the larger of real against real and of real against dummy with dummy against real.
 
 *Full bags.*  With ``overflow=none`` SS-Topk **assumes** that no coordinate holds more than ``padded`` real messages,
-and SS-Double, whose users choose without looking at data, counts those that do as if they were laid bare.  With
-``overflow=drop`` nothing is assumed, and a bag keeps ``padded`` of its reports at random: SS-Topk then has the account
-of :func:`topk_truncated`, and :mod:`flamelib.accounting.coordinates.truncated` shows that it costs.
+and SS-Double, whose choice is independent of the data, counts such coordinates as unshuffled.  With ``overflow=drop``
+there is no assumption, and a bag keeps ``padded`` of its reports at random: SS-Topk then has the account of
+:func:`topk_truncated`; :mod:`flamelib.accounting.coordinates.truncated` has a lower bound.
 
 Proofs: book, chapter on FLAME, "The vector of SS-Double", "The vector of SS-Topk" and the propositions there.
 """
@@ -52,7 +52,7 @@ from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, che
 
 DELTA_OVERFLOW = 1e-6  # share of a coordinate's delta for an overflow
 
-#: What must hold of the bags of SS-Topk where their overflow is not counted.
+#: Assumption of SS-Topk with ``overflow=none``.
 NO_OVERFLOW = "no coordinate has more messages than the padded number"
 
 BOUNDS: dict[str, Callable[..., float]] = {
@@ -68,8 +68,8 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 def _assumes(arguments: Mapping[str, Any]) -> str:
-    never_full = arguments["protocol"] == "topk" and arguments.get("overflow", "none") == "none"
-    return f"{NO_OVERFLOW}; {ARITHMETIC}" if never_full else ARITHMETIC
+    no_overflow = arguments["protocol"] == "topk" and arguments.get("overflow", "none") == "none"
+    return f"{NO_OVERFLOW}; {ARITHMETIC}" if no_overflow else ARITHMETIC
 
 
 @states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
@@ -95,17 +95,17 @@ def account(
     bound : str
         ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
     route : {"paper", "unsampled", "sound"}
-        The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
+        The first two as in the module's text; ``sound``: the smallest certified epsilon, with its error.
     kept : float, at most ``dimension``
-        Coordinates that a user reports, for ``double`` on average; needed except for ``simple``.  The formulas take a
-        fraction as it stands; on the certified route ``topk`` counts it as the next whole number, and an exact
-        inclusion needs a whole number.
+        Coordinates that a user reports, for ``double`` on average; needed except for ``simple``.  The formulas accept a
+        fraction; the certified route of ``topk`` rounds it up, and an exact inclusion needs a whole number.
     padded : int, at least 2
         Messages of each coordinate after padding; needed except for ``simple``.
     inclusion
-        For ``double`` and ``sound``: every coordinate with chance ``kept / dimension`` by itself, or exactly ``kept``.
+        For ``double`` and ``sound``: each coordinate independently with probability ``kept / dimension``, or exactly
+        ``kept``.
     overflow
-        For ``double``, ``topk`` and ``sound``: full bags as the module says.
+        For ``double``, ``topk`` and ``sound``: full bags as in the module's text.
 
     Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
 
@@ -121,7 +121,7 @@ def account(
     """
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded, inclusion, overflow)
     if route != "sound":
-        return vector.printed(delta, BOUNDS[bound], sampled_once=route == "paper")
+        return vector.paper_route(delta, BOUNDS[bound], sampled_once=route == "paper")
     if bound == "withdrawn":
         raise DomainError("bound must be one of bennett, hoeffding, blanket for route=sound: the withdrawn one is none")
     return vector.certified(delta, bound)
@@ -137,18 +137,18 @@ def shared_account(
     kept: float | None = None,
     padded: int | None = None,
 ) -> Certified:
-    """Route ``sound`` of :func:`account` with the blanket, made for many questions about one coordinate (upper).
+    """Route ``sound`` of :func:`account` with the blanket, with a cached profile of one coordinate (upper).
 
-    Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
-    answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
+    Calls that differ only in ``delta`` or in the number of coordinates share the profile; the answers exceed those of
+    :func:`account` by a relative 1e-3 or so (``double``: where few report, by more).
     """
-    accuracy = 0.02  # relative; cost of sharing a curve
+    accuracy = 0.02  # relative error of a tabulated profile
     protocol, dimension, n_users, epsilon0, delta = check(
         protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
     ).values()
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
     if protocol == "topk":
-        return vector.most_reported(delta, "blanket", _shared_curve, accuracy)
+        return vector.topk(delta, "blanket", _shared_curve, accuracy)
     rest = TAIL_MASS
     while 0 < DELTA_OVERFLOW * delta / dimension < rest and rest > 1e-160:
         rest *= rest
@@ -170,9 +170,9 @@ def central_limit(
     kept: float | None = None,
     padded: int | None = None,
 ) -> float:
-    r"""Epsilon of a Gaussian in place of the composition, all other messages blanket (a value, no bound).
+    r"""Epsilon of the Gaussian limit of the composition, all other messages blanket (a value, no bound).
 
-    It moves by :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
+    Its sensitivity is :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
     :math:`\chi^2 = \int(\mu_0-\mu_1)^2/\omega`: t = d and n = ``n_users`` for ``simple`` (:math:`\beta = 1`), t = d
     and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.
     """
@@ -200,35 +200,35 @@ class _Vector:
     inclusion: str = "independent"
     overflow: str = "none"
 
-    def printed(self, delta: float, bound: Callable[..., float], sampled_once: bool) -> float:
-        """The routes of the paper."""
+    def paper_route(self, delta: float, bound: Callable[..., float], sampled_once: bool) -> float:
+        """The paper's routes."""
         count = self.dimension if self.protocol == "simple" else 2 * self.kept
         rate = self.kept / self.dimension if sampled_once else 1.0
         share = delta / (count + 1)
-        found = bound(self.noise, self.messages, delta=min(share / rate, 1.0))
-        return least_epsilon(sampled_epsilon(found, rate), count, share)
+        epsilon = bound(self.noise, self.messages, delta=min(share / rate, 1.0))
+        return least_epsilon(sampled_epsilon(epsilon, rate), count, share)
 
     def certified(self, delta: float, bound: Any) -> Certified:
         """The certified routes."""
         if self.protocol == "topk":
             if self.overflow == "drop" and self.n_users > self.messages:
-                return _all_real(2, self.kept, self.messages, self.noise.epsilon0, delta, bound)
-            return self.most_reported(delta, bound)
+                return _composed_all_real(2, self.kept, self.messages, self.noise.epsilon0, delta, bound)
+            return self.topk(delta, bound)
         if self.inclusion == "exact":
             given = (self.noise, self.dimension, int(self.kept), self.n_users, self.messages)
             return Subsets(*given, drop=self.overflow == "drop").epsilon(delta, bound)
-        spared = min(max(DELTA_OVERFLOW * delta / self.dimension, 1e-290), 1e-10)
-        return composed_epsilon([(self.coordinate(spared).curve(bound), self.dimension)], delta)
+        tail_mass = min(max(DELTA_OVERFLOW * delta / self.dimension, 1e-290), 1e-10)
+        return composed_epsilon([(self.coordinate(tail_mass).curve(bound), self.dimension)], delta)
 
-    def coordinate(self, spared: float) -> Coordinate:
-        """One coordinate of ``simple`` or ``double``; of the latter up to an event of about this chance."""
+    def coordinate(self, tail_mass: float) -> Coordinate:
+        """One coordinate of ``simple`` or ``double``; the latter up to an event of probability ``tail_mass``."""
         if self.protocol == "simple":
             return Coordinate(self.noise, all_real(self.noise, self.messages))
         rate = self.kept / self.dimension
-        others = sampled(self.noise, self.messages, self.n_users, rate, spared, drop=self.overflow == "drop")
+        others = sampled(self.noise, self.messages, self.n_users, rate, tail_mass, drop=self.overflow == "drop")
         return Coordinate(self.noise, others, rate, rate)
 
-    def most_reported(
+    def topk(
         self,
         delta: float,
         bound: Any,
@@ -241,14 +241,14 @@ class _Vector:
         if 0 < delta < 1:
             first = curve(Coordinate(self.noise, others, 1.0, 0.0), bound)
             second = PrivacyProfile(first.backward or first.forward, first.forward, first.at_most, first.error)
-            # Two coordinates of real against dummy are well below one of real against real: no fine curve is needed.
-            both = together([(first, 1), (second, 1)], times, delta, symmetric=True, accuracy=0.1)
-            real = _largest(real, both.forward, both.at_most)
+            # Two coordinates of real against dummy are well below one of real against real: a coarse profile suffices.
+            dummies = together([(first, 1), (second, 1)], times, delta, symmetric=True, accuracy=0.1)
+            real = _pointwise_maximum(real, dummies.forward, dummies.at_most)
         return composed_epsilon([(real, times)], delta, accuracy)
 
 
-def _largest(real: PrivacyProfile, other: Callable[[float], float], at_most: float) -> PrivacyProfile:
-    """Real against real or another profile, whichever is larger; of both directions alike."""
+def _pointwise_maximum(real: PrivacyProfile, other: Callable[[float], float], at_most: float) -> PrivacyProfile:
+    """Pointwise maximum of the symmetric profile of real against real and another."""
     return PrivacyProfile(
         lambda epsilon: max(real.forward(epsilon), other(epsilon)), None, max(real.at_most, at_most), real.error
     )
@@ -274,37 +274,37 @@ def _vector(
     for name, value in (("kept", kept), ("padded", padded)):
         if value is None:
             raise DomainError(f"{name} is missing for protocol={protocol}: {VOCABULARY[name]}")
-    given = check(kept=kept, padded=padded)
-    if given["kept"] > dimension:
+    checked = check(kept=kept, padded=padded)
+    if checked["kept"] > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
-    if inclusion == "exact" and given["kept"] != int(given["kept"]):
+    if inclusion == "exact" and checked["kept"] != int(checked["kept"]):
         raise DomainError(f"kept must be a whole number in [1, {dimension}] for inclusion=exact, got {kept!r}")
-    return _Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"], inclusion, overflow)
+    return _Vector(protocol, dimension, n_users, noise, checked["kept"], checked["padded"], inclusion, overflow)
 
 
 def double_revealed(kept: float, padded: int, epsilon0: float, delta: float) -> Certified:
-    """Epsilon of SS-Double when every user's set of coordinates is published, and does not depend on data (upper).
+    """Epsilon of SS-Double with public sets of coordinates that are independent of the data (upper).
 
-    Only the at most ``kept`` coordinates of the victim's set differ, real against real (a fraction counts as the next
-    whole number).  Holds for every way to choose the sets and every rule for too many messages that looks at indices
-    alone.  Proof: book, chapter on FLAME, "Revealed or hidden".
+    Only the at most ``kept`` coordinates of the victim's set (rounded up) differ, real against real.  Holds for every
+    choice of sets and every overflow rule that depends on indices alone.  Proof: book, chapter on FLAME, "Revealed or
+    hidden".
     """
-    return _all_real(1, kept, padded, epsilon0, delta)
+    return _composed_all_real(1, kept, padded, epsilon0, delta)
 
 
 def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float) -> Certified:
-    """Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
+    """Epsilon of SS-Topk where a coordinate with too many messages keeps ``padded`` of them at random (upper).
 
-    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  Parameters are
-    those of :func:`double_revealed`.  Proof: book, chapter on FLAME, "Full bags".
+    For all data sets: up to 2k coordinates change, each bounded by real against real.  Parameters are those of
+    :func:`double_revealed`.  Proof: book, chapter on FLAME, "Full bags".
     """
-    return _all_real(2, kept, padded, epsilon0, delta)
+    return _composed_all_real(2, kept, padded, epsilon0, delta)
 
 
-def _all_real(
+def _composed_all_real(
     sets: int, kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket"
 ) -> Certified:
-    """Epsilon where all coordinates of so many sets change, among messages that are all real in the worst case."""
+    """Epsilon of ``sets * ceil(kept)`` coordinates of real against real among real messages."""
     kept, padded, epsilon0, delta = check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta).values()
     if kept > LARGEST_WHOLE / 2:
         raise DomainError(f"kept must be a number in (0, 2^52] here, got {kept!r}")

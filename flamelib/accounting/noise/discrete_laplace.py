@@ -1,7 +1,7 @@
 """Discrete Laplace noise of a sum: truncated noise of some users, Pólya shares of all of them, and rounding.
 
 Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
-divided by the scale k.  Laws are computed with 120 decimal digits, for :math:`1-p` may be :math:`10^{-16}` and the
+divided by the scale k.  Masses are computed with 120 decimal digits, for :math:`1-p` may be :math:`10^{-16}` and the
 modulus :math:`2^{256}`.  Proofs: book, chapter on cloak aggregation, "Noise".  Standard library only.
 """
 
@@ -20,7 +20,7 @@ DECIMAL_40 = Context(prec=40, traps=[])  # arithmetic for a decay, which is roun
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw:
-    """Probability of one value, and the variance of the law."""
+    """Mass of one value, and the variance of the distribution."""
 
     pmf: float
     variance: float
@@ -29,7 +29,7 @@ class NoiseLaw:
 @states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", rests_on="proven",
         adjacency="none")  # fmt: skip
 def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
-    r"""Probability of a value j, and the variance, of the truncated discrete Laplace law (exact).
+    r"""Mass at a value j, and the variance, of the truncated discrete Laplace distribution (exact).
 
     .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2,
 
@@ -50,7 +50,7 @@ def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
 
 
 def truncated_variance(modulus: int, decay: float) -> float:
-    """Variance of the truncated discrete Laplace law, by its sum in closed form (exact)."""
+    """Variance of the truncated discrete Laplace distribution, in closed form (exact)."""
     given = check(modulus=modulus, decay=decay)
     reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
     bracket = [
@@ -65,7 +65,7 @@ def truncated_variance(modulus: int, decay: float) -> float:
 
 @states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", rests_on="proven", adjacency="none")
 def shift_loss(decay: float, value: int) -> float:
-    r"""Logarithm of how far the truncated law's probabilities differ after a shift t modulo N (upper, attained).
+    r"""Largest log ratio of masses of the truncated distribution under a shift t modulo N (upper, attained).
 
     .. math:: \Big|\ln\frac{\mathcal D_{N,p}(j+t)}{\mathcal D_{N,p}(j)}\Big| \le |t|\ln\tfrac1p
 
@@ -81,7 +81,7 @@ def shift_loss(decay: float, value: int) -> float:
 
 @states("cloak", "lemma-8", item="Lemma 8", gives="upper", rests_on="proven", adjacency="none")
 def variance_bound(modulus: int, decay: float) -> float:
-    r"""Variance of the truncated discrete Laplace law is at most this (upper).
+    r"""Variance bound of the truncated discrete Laplace distribution (upper).
 
     .. math:: \frac{2p(1+p)}{(1-p)^2\big(1+p-2p^{(N+1)/2}\big)}
 
@@ -96,10 +96,10 @@ def variance_bound(modulus: int, decay: float) -> float:
 
 
 def _variance_bound_at(rate: float, modulus: int) -> float:
-    """As :func:`variance_bound` for ``p = exp(-rate)``, which no double need be close to."""
+    """As :func:`variance_bound` for ``p = exp(-rate)``, which may round to 1."""
     if rate == 0:
         return math.inf
-    # A modulus of more bits is no double: it counts as infinite.
+    # A modulus of more than 1000 bits overflows and counts as infinite.
     half = float((modulus + 1) // 2) if modulus.bit_length() <= 1000 else math.inf
     norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
     p, low = math.exp(-rate), -math.expm1(-rate)
@@ -121,7 +121,7 @@ def square_sum(decay: float) -> float:
 
 
 def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_users: int) -> float:
-    r"""Mean absolute error that thinned noise adds to the sum of values is at most this (upper).
+    r"""Bound on the mean absolute error of the sum of values by thinned noise (upper).
 
     .. math:: \frac1k\sqrt{q\,n\,\frac{2p(1+p)}{(1-p)^2(1+p-2p^{(N+1)/2})}}
     """
@@ -141,9 +141,9 @@ def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rat
     every user adds noise; the answer is the larger of the two.
     """
     adding = noise_rate * n_users
-    meant, told = (math.sqrt(adding * _variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
+    exact, rounded = (math.sqrt(adding * _variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
     room = (1 - noise_rate) / (8 * adding) * (1 - (1 - 2 * noise_rate) / (2 * adding))
-    return max(meant, told * min(1.0, 1 - room)) * (1 + MARGIN)
+    return max(exact, rounded * min(1.0, 1 - room)) * (1 + MARGIN)
 
 
 def random_rounding_std(n_users: int, scale: int) -> float:
@@ -157,7 +157,7 @@ def random_rounding_std(n_users: int, scale: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SharedNoise:
-    """Noise that honest users make up together: its decay, and what it adds to the sum of values in [0, 1]."""
+    """Sum of the noise of all honest users: its decay, and its errors of the sum of values in [0, 1]."""
 
     decay: float
     mean_error: float
@@ -211,8 +211,8 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
 
-def crowded_reach(decay: float, chance: float, surplus: float) -> int:
-    r"""What the noise reaches with this chance c at most, where all n users add the shares of a crowd (upper).
+def crowded_reach(decay: float, tail_mass: float, surplus: float) -> int:
+    r"""Quantile of the noise at tail mass c (``tail_mass``), where all n users add the shares of a crowd (upper).
 
     For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
     Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
@@ -225,7 +225,7 @@ def crowded_reach(decay: float, chance: float, surplus: float) -> int:
 
     and at T where there are no surplus users.
     """
-    tail = math.log(2 / chance)
+    tail = math.log(2 / tail_mass)
     if surplus > 1:
         tail = (tail + surplus * math.log1p(tail / surplus)) * math.sqrt(1 + surplus / tail)
     return math.ceil(tail / -math.log(decay) * (1 + 1e-15))

@@ -22,8 +22,8 @@ from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, plainly
 
-MIN_RATIO = 1e-6  # least ratio of sensitivity to noise_std: a smaller one counts as this, which protects less
-MAX_RATIO = 1000.0  # ratio of sensitivity to noise_std beyond which noise hides nothing
+MIN_RATIO = 1e-6  # least ratio of sensitivity to noise_std: a smaller one is bounded by this
+MAX_RATIO = 1000.0  # largest ratio of sensitivity to noise_std
 TRAPEZOID_STEP = 1 / 8  # step of the trapezoid rule, whose error falls exponentially in it: below round-off
 # Nodes of the trapezoid rule; the integrand is below round-off beyond.
 TRAPEZOID_GRID = tuple(TRAPEZOID_STEP * i for i in range(-36, 30))
@@ -109,12 +109,12 @@ def _epsilon(sensitivity: float, noise_std: float, delta: float) -> Certified:
     if math.isinf(found):
         return Certified(found, 0.0)
     value, log_slope = _log_delta(sensitivity, noise_std, found)
-    room = 2 * MARGIN * math.exp(min(value - log_slope, 700.0)) + 2 * WIDTH * found
-    return Certified(found, min(room, found))
+    error = 2 * MARGIN * math.exp(min(value - log_slope, 700.0)) + 2 * WIDTH * found
+    return Certified(found, min(error, found))
 
 
 def _least(value: Callable[[float], float], delta: float, reach: float) -> float:
-    """Least argument at which the value, margin included, is at most ``log(delta)``, as it is at ``reach``."""
+    """Least argument in [0, reach] with ``value + MARGIN <= log(delta)``, which holds at ``reach``."""
     at_most = reach * (1 + 1e-9)
     if math.isinf(at_most):
         return math.inf
@@ -124,20 +124,20 @@ def _least(value: Callable[[float], float], delta: float, reach: float) -> float
 
 def _log_delta(sensitivity: float, noise_std: float, epsilon: float) -> tuple[float, float]:
     r"""Logarithms of delta, and of :math:`e^\varepsilon\Phi(-y)`, its slope with the sign turned."""
-    lowest = -sys.float_info.max  # in place of a logarithm that no double holds
+    lowest = -sys.float_info.max  # in place of an underflowing logarithm
     scale = Fraction(noise_std) / Fraction(sensitivity)
     middle, half = Fraction(epsilon) * scale, 1 / (2 * scale)
     x, y, ratio = _rounded(middle - half), _rounded(middle + half), _rounded(2 * half)
     if x > MAX_SQUARED:
         return lowest, lowest
     log_density = LOG_NORMAL_PEAK - x * x / 2
-    beyond = _mills(y)
-    slope = log_density + math.log(beyond) if beyond > 0 else lowest
+    mills_y = _mills(y)
+    slope = log_density + math.log(mills_y) if mills_y > 0 else lowest
     if x < -0.5:
         return math.log1p(-math.erfc(-x / math.sqrt(2)) / 2 - math.exp(slope)), slope
-    here = _mills(x)
-    if beyond <= here / 2:
-        return log_density + math.log(here - beyond), slope
+    mills_x = _mills(x)
+    if mills_y <= mills_x / 2:
+        return log_density + math.log(mills_x - mills_y), slope
     return log_density + math.log(sensitivity) - math.log(noise_std) + math.log(_mean(x, ratio)), slope
 
 
@@ -162,9 +162,9 @@ def _mean(x: float, ratio: float) -> float:
     """``(M(x) - M(x + ratio)) / ratio`` by the trapezoid rule under ``u = exp(t - exp(-t))``, in units of 1/x."""
     unit, total = 1 / max(1.0, x), 0.0
     for t in TRAPEZOID_GRID:
-        fall = math.exp(-t)
-        u = unit * math.exp(t - fall)
+        decay = math.exp(-t)
+        u = unit * math.exp(t - decay)
         z = ratio * u
-        kept = -math.expm1(-z) / z if z > 0 else 1.0
-        total += u * u * (1 + fall) * math.exp(-(x + u / 2) * u) * kept
+        ratio_z = -math.expm1(-z) / z if z > 0 else 1.0
+        total += u * u * (1 + decay) * math.exp(-(x + u / 2) * u) * ratio_z
     return TRAPEZOID_STEP * total

@@ -1,14 +1,14 @@
-r"""Skellam noise for whole-number vectors, over many rounds; standard library only.
+r"""Skellam noise for integer vectors, over many rounds; standard library only.
 
-A vector of ``dimension`` whole numbers is released with independent noise on every coordinate; replacing one member
+A vector of ``dimension`` integers is released with independent noise on every coordinate; replacing one member
 moves it by at most ``sensitivity_2`` in the 2-norm and ``sensitivity_1`` in the 1-norm, in units of the grid.  Rényi
 divergences of one round are added over rounds, adaptive ones included, and converted at the best of many real orders:
 :math:`(\lambda-1)D_\lambda` is convex and 0 at :math:`\lambda=1`, so that the chord of a bound at whole orders bounds
 it between them.  All answers are upper bounds.
 
 *Split-and-mix.*  Where sums are computed by shuffled shares, those of one coordinate are :math:`2^{-\sigma}` apart in
-total variation, those of T rounds of d coordinates :math:`\eta=Td2^{-\sigma}` from what the noisy sums alone would let
-one draw (one coordinate of one round is replaced after the other), and delta grows by :math:`(1+e^\varepsilon)\eta`.
+total variation, those of T rounds of d coordinates :math:`\eta=Td2^{-\sigma}` from a function of the noisy sums alone
+(by a hybrid argument over coordinates and rounds), and delta grows by :math:`(1+e^\varepsilon)\eta`.
 Proof: book, chapter on cloak aggregation, theorem "Transfer" and "Vectors and learning".
 """
 
@@ -40,8 +40,8 @@ def vector_epsilon(
 
     ``variance`` is that of the noise of one coordinate of the sum.  Of the 1-norm no more than
     :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of d whole numbers.  With
-    ``security_bits``, the :math:`\sigma` of one coordinate, what the shuffled shares of split-and-mix tell beside the
-    sums is added.
+    ``security_bits``, the :math:`\sigma` of one coordinate, the leakage of the shuffled shares of split-and-mix beside
+    the sums is added.
 
     Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6; Canonne, Kamath, Steinke 2020 (conversion).
     """
@@ -91,7 +91,7 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = REJECTION)
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 
     for :math:`c` = ``clip_norm`` in units of the grid.  Every coordinate is rounded up or down at random, without bias,
-    and the whole vector once more while it is longer than this, which has a chance of at most :math:`\beta` =
+    and the whole vector once more while it is longer than this, which has a probability of at most :math:`\beta` =
     ``rejection`` (0: never). The sensitivity is this where a member is added or removed, twice as much where it is
     replaced.
 
@@ -114,7 +114,7 @@ def _log_distance(dimension: int, rounds: int, security_bits: float | None) -> f
 
 
 def _norm_1(sensitivity_2: float, sensitivity_1: float | None, dimension: int | None) -> float:
-    """The least bound on the 1-norm of a change that is a vector of whole numbers."""
+    """Least bound on the 1-norm of an integer vector of sensitivities."""
     bounds = [sensitivity_2 * sensitivity_2]
     bounds += [check(sensitivity_1=sensitivity_1)["sensitivity_1"]] if sensitivity_1 is not None else []
     bounds += [math.sqrt(check(dimension=dimension)["dimension"]) * sensitivity_2] if dimension is not None else []
@@ -170,7 +170,7 @@ def curve_epsilon(curve: _Curve, rounds: int, delta: float, log_eta: float = -ma
     def log_delta(epsilon: float) -> float:
         return _log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
-    low = _valley(log_delta, math.log(delta), alone, log_expm1(spare))
+    low = _scan_minimum(log_delta, math.log(delta), alone, log_expm1(spare))
     return smallest_epsilon(log_delta, delta, low, at_least=alone) if log_delta(low) <= math.log(delta) else math.inf
 
 
@@ -199,25 +199,25 @@ def _log_with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
 def _least(value: Callable[[float], float]) -> float:
     """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
     best = min(REAL_ORDERS, key=value)
-    return min(value(best), value(_bottom(value, 1 + (best - 1) / ORDER_RATIO, 1 + (best - 1) * ORDER_RATIO)))
+    return min(value(best), value(_golden_section(value, 1 + (best - 1) / ORDER_RATIO, 1 + (best - 1) * ORDER_RATIO)))
 
 
-def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """The first argument of a scan not above the target; else the bottom of the valley around the lowest."""
-    places = 32  # places of the scan
-    width = max(0.0, high - low) / places
+def _scan_minimum(value: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """First point of a scan with a value at most ``target``; else the minimum around the lowest point."""
+    count = 32  # points of the scan
+    width = max(0.0, high - low) / count
     found = [(value(low), low)]
-    while found[-1][0] > target and len(found) <= places:
+    while found[-1][0] > target and len(found) <= count:
         at = low + len(found) * width
         found.append((value(at), at))
     if found[-1][0] <= target:
         return found[-1][1]
     best = min(found)[1]
-    return _bottom(value, max(low, best - width), best + width)
+    return _golden_section(value, max(low, best - width), best + width)
 
 
-def _bottom(value: Callable[[float], float], low: float, high: float) -> float:
-    """The least of a function that falls and then rises, by golden section."""
+def _golden_section(value: Callable[[float], float], low: float, high: float) -> float:
+    """Minimum of a unimodal function, by golden section."""
     for _ in range(32):  # golden sections, which shorten an interval to 2e-7 of itself
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         low, high = (low, right) if value(left) <= value(right) else (left, high)

@@ -1,9 +1,9 @@
-r"""What the released sum tells, exactly: noise of every user with some chance, and Pólya shares.
+r"""Exact privacy of the released sum: thinned noise, or Pólya shares.
 
-One user's value moves the sum by up to ``scale`` steps of the grid, and the analyzer sees the sum with the noise W,
-modulo N or not (that is post-processing).  The worst shift s is the largest, both directions are the same, and the set
-on which :math:`f(x-s)/f(x)` exceeds :math:`e^\varepsilon` is made of s and one interval: delta is a difference of
-masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``, added on the safe side.
+One user's value shifts the sum by up to ``scale`` steps of the grid, and the sum is released with noise W, modulo N or
+not (post-processing).  The worst shift s is the largest, both directions have the same delta, and the set on which
+:math:`f(x-s)/f(x)` exceeds :math:`e^\varepsilon` is the union of s and one interval: delta is a difference of masses,
+which :mod:`flamelib.accounting.noise.sum_laws` computes to a relative ``error``, added on the safe side.
 Proof: book, chapter on cloak aggregation, "What the released sum tells".
 
 Several sums of the same users are composed by :func:`flamelib.accounting.composition.privacy_profile.composed_epsilon`
@@ -32,7 +32,7 @@ def thinned_sum(
     colluding: int = 0,
     modulus: int | None = None,
 ) -> Certified:
-    r"""Guarantee of the sum that Theorem 1 releases, apart from what the shuffled shares tell (upper).
+    r"""Guarantee of the sum released by Theorem 1, without the leakage of the shuffled shares (upper).
 
     Exact up to ``uncertainty`` where at most 512 users add noise at the same time; beyond, only the noise of that many
     of them is counted, the rest being post-processing.  The printed guarantee is :math:`k\ln\frac1p` and
@@ -43,11 +43,11 @@ def thinned_sum(
     scale : int, at least 1
         The :math:`k`, largest change of a user's value.
     colluding : int, below ``n_users``
-        Users whose noise does not count: they tell it, or drop out.
+        Users whose noise does not count: they reveal it, or drop out.
     modulus : int, odd, optional
-        The :math:`N` at which each user's noise is cut off; left out, it is not.  With and without the cut, n numbers
-        agree except with a chance of :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times, at
-        the epsilon up to the one asked for at which that is least.
+        The :math:`N` at which each user's noise is truncated; left out, it is not.  The total variation to
+        untruncated noise of n users is at most :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon`
+        times, at the epsilon up to the given one at which the sum is least.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
 
@@ -61,8 +61,8 @@ def thinned_sum(
     noise = ThinnedNoise(counted_users(n_users, noise_rate), decay, noise_rate)
     log_cut = -math.inf
     if modulus is not None:
-        each = (odd(modulus) + 1) // 2 * math.log(decay) + math.log(2 / (1 + decay))
-        log_cut = min(math.log(n_users) + math.log(noise_rate) + each, 0.0)
+        log_tail = (odd(modulus) + 1) // 2 * math.log(decay) + math.log(2 / (1 + decay))
+        log_cut = min(math.log(n_users) + math.log(noise_rate) + log_tail, 0.0)
     return _answer(noise, scale, epsilon, delta, log_cut)
 
 
@@ -75,13 +75,13 @@ def polya_sum(
     colluding: int = 0,
     missing: int = 0,
 ) -> Certified:
-    r"""Guarantee of a sum with Pólya shares of noise, apart from what the shuffled shares tell (upper).
+    r"""Guarantee of a sum with Pólya shares of noise, without the leakage of the shuffled shares (upper).
 
     The shares of ``n_users - colluding`` users add up to two-sided geometric noise: :math:`k\ln\frac1p` at a delta
     of 0.  Where more are ``missing`` in fact than the ``colluding`` users planned for, it is
-    :math:`\ln\frac{f(0)}{f(k)}` for the law f of what is there.  Where fewer are missing, all shares that are there
-    count, as a whole multiple of those planned, up to 512; the rest is post-processing.  Exactly one of ``epsilon`` and
-    ``delta`` is given.
+    :math:`\ln\frac{f(0)}{f(k)}` for the mass function f of the shares present.  Where fewer are missing, all shares
+    present count, as a whole multiple of those planned, up to 512; the rest is post-processing.  Exactly one of
+    ``epsilon`` and ``delta`` is given.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
     """
@@ -90,31 +90,31 @@ def polya_sum(
     if missing >= n_users:
         raise DomainError(f"missing must be a whole number in [0, {n_users - 1}] of {n_users} users, got {missing}")
     epsilon, delta = one_budget(epsilon, delta).values()
-    there = given["n_users"] - given["missing"]
-    times = min(there // planned, MAX_SUMMANDS)
-    noise = ThinnedNoise(times, decay, 1.0) if times > 1 else PolyaNoise(there, planned, decay)
+    present = given["n_users"] - given["missing"]
+    times = min(present // planned, MAX_SUMMANDS)
+    noise = ThinnedNoise(times, decay, 1.0) if times > 1 else PolyaNoise(present, planned, decay)
     return _answer(noise, given["scale"], epsilon, delta, -math.inf)
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """The most of these users of whom hardly ever more than ``MAX_SUMMANDS`` add noise at a time."""
+    """Largest number of these users with ``rare_count`` at most ``MAX_SUMMANDS``."""
     n_users, noise_rate = check(n_users=n_users, noise_rate=noise_rate).values()
-    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MAX_SUMMANDS, 0, n_users)
+    return least_whole(lambda count: rare_count(count + 1, noise_rate) > MAX_SUMMANDS, 0, n_users)
 
 
 def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
-    """Logarithm of the delta of a sum with this noise that one user moves by up to ``shift`` (upper)."""
+    """Log delta of a sum with this noise and a shift of up to ``shift`` (upper)."""
     return _excess(noise, shift, epsilon)[0]
 
 
 def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None, log_cut: float) -> Certified:
-    """Delta, or least epsilon; a chance of ``exp(log_cut)`` that the noise is another one is counted.
+    """Delta, or least epsilon, plus ``(1 + e^epsilon) exp(log_cut)`` for a total variation of ``exp(log_cut)``.
 
-    What both cost is convex in the exponential of epsilon.  It falls while the chance, without the change, of the set
-    on which the ratio exceeds that is larger than what is cut; beyond, the least of it is the answer.
+    The sum is convex in ``e^epsilon``.  It decreases while the mass under Q of the set of ratios above ``e^epsilon``
+    exceeds ``exp(log_cut)``; beyond its minimum (``valley``), the minimum is the answer.
     """
     step = 1e-4  # relative step of epsilon for the slope of log delta, for the uncertainty
-    pure, cuts = _pure(noise, shift), log_cut > -math.inf
+    pure, cuts = _max_loss(noise, shift), log_cut > -math.inf
     valley = smallest_epsilon(partial(_log_exceeding, noise, shift), math.exp(log_cut), pure) if cuts else pure
 
     def log_delta(at: float) -> float:
@@ -123,47 +123,47 @@ def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None
 
     if epsilon is not None:
         at = min(epsilon, valley) if cuts else epsilon
-        high, wrong = probability(log_delta(at)), _excess(noise, shift, at)[1]
-        return Certified(high, min(probability(wrong), high))
-    if not delta or delta == 1 or (pure > 1e4 and not cuts):  # loss beyond which the largest of all is the answer
+        high, log_error = probability(log_delta(at)), _excess(noise, shift, at)[1]
+        return Certified(high, min(probability(log_error), high))
+    if not delta or delta == 1 or (pure > 1e4 and not cuts):  # the largest loss is the answer
         return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
     target = math.log(delta)
     found = smallest_epsilon(log_delta, delta, valley)
     if log_delta(found) > target:
         return Certified(math.inf, 0.0)
-    fall = max((log_delta((1 - step) * found) - target) / step, step)
-    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + step * step, 1.0) * found)
+    slope = max((log_delta((1 - step) * found) - target) / step, step)
+    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / slope + step * step, 1.0) * found)
 
 
-def _pure(noise: Noise, shift: int) -> float:
-    """Largest loss of all (upper): that at the shift itself, or that of a two-sided geometric law."""
+def _max_loss(noise: Noise, shift: int) -> float:
+    """Largest privacy loss (upper): that at the shift, or that of a two-sided geometric distribution."""
     return max(_loss(noise, shift, shift) + 2 * noise.error(shift), -shift * math.log(noise.decay)) * (1 + 1e-15)
 
 
 def _loss(noise: Noise, shift: int, x: int) -> float:
     """``log(f(x - shift) / f(x))`` for x of at least 1."""
-    away = abs(x - shift)
-    return (noise.log_mass(away) if away else noise.log_atom) - noise.log_mass(x)
+    distance = abs(x - shift)
+    return (noise.log_mass(distance) if distance else noise.log_atom) - noise.log_mass(x)
 
 
 def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
-    """Logarithm of delta, from above, and that of the numerical error in it."""
+    """Log delta (upper), and the logarithm of its numerical error."""
     if isinstance(noise, PolyaNoise) and not noise.concave:
-        return _excess_short(noise, shift, epsilon)
+        return _excess_log_convex(noise, shift, epsilon)
 
-    first, seen = _exceeding(noise, shift, epsilon)
-    parts = [_over(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))]
-    wrong = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
-    if seen:
-        parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
-        wrong = logaddexp(wrong, math.log(8 * noise.error(shift)) + noise.log_atom)
-    return logaddexp(reduce(logaddexp, parts), logaddexp(wrong, math.log(2) + noise.log_lost)), wrong
+    first, has_shift = _exceeding(noise, shift, epsilon)
+    parts = [_log_difference(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))]
+    log_error = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
+    if has_shift:
+        parts.append(_log_difference(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
+        log_error = logaddexp(log_error, math.log(8 * noise.error(shift)) + noise.log_atom)
+    return logaddexp(reduce(logaddexp, parts), logaddexp(log_error, math.log(2) + noise.log_lost)), log_error
 
 
 def _exceeding(noise: Noise, shift: int, epsilon: float) -> tuple[int, bool]:
-    """The set on which the ratio of a log-concave law exceeds that of epsilon: from here on, and the shift or not.
+    """Set of ratios above ``e^epsilon`` for log-concave noise: its lower end, and whether it includes the shift.
 
-    Too large rather than too small: what round-off hides of a ratio near that of epsilon is part of the error.
+    A superset, up to round-off of ratios near ``e^epsilon``, which is part of the error.
     """
 
     def exceeds(x: int) -> bool:
@@ -176,13 +176,13 @@ def _exceeding(noise: Noise, shift: int, epsilon: float) -> tuple[int, bool]:
 
 
 def _log_exceeding(noise: Noise, shift: int, epsilon: float) -> float:
-    """Logarithm of the chance of that set where nothing has changed."""
-    first, seen = _exceeding(noise, shift, epsilon)
-    return logaddexp(log_from(noise, first), noise.log_mass(shift) if seen else -math.inf)
+    """Log mass of that set under the unshifted noise."""
+    first, has_shift = _exceeding(noise, shift, epsilon)
+    return logaddexp(log_from(noise, first), noise.log_mass(shift) if has_shift else -math.inf)
 
 
-def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float, float]:
-    """The same, short of shares: on an interval around the shift, taken too long rather than too short."""
+def _excess_log_convex(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float, float]:
+    """The same for log-convex noise: the set is an interval around the shift; a superset of it is used."""
 
     def exceeds(x: int) -> bool:
         return _loss(noise, shift, x) > epsilon - 2 * noise.error(x)
@@ -195,10 +195,10 @@ def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float,
     sides = [noise.log_between(1, count) for count in (shift - first, last - shift - 1) if count]
     left = reduce(logaddexp, sides, noise.log_atom)
     right = epsilon + noise.log_between(first, last - first)
-    wrong = math.log(8 * noise.error(shift)) + left
-    return logaddexp(_over(left, right, 2 * noise.error(shift)), wrong), wrong
+    log_error = math.log(8 * noise.error(shift)) + left
+    return logaddexp(_log_difference(left, right, 2 * noise.error(shift)), log_error), log_error
 
 
-def _over(left: float, right: float, error: float) -> float:
-    """``log(exp(left) - exp(right))`` from above, or ``-inf``."""
+def _log_difference(left: float, right: float, error: float) -> float:
+    """``log(exp(left) - exp(right))`` (upper bound), or ``-inf``."""
     return left + error + log1mexp(left - right + 2 * error) if left - right > -2 * error else -math.inf

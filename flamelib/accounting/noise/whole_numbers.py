@@ -1,13 +1,13 @@
-r"""Exact accounting of Skellam noise on whole numbers that are known to move by so much.
+r"""Exact accounting of Skellam noise on an integer of known sensitivity.
 
-The law is log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
-half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.noise.sums`). Of a vector
-every coordinate is a pair of its own, composed by :func:`flamelib.accounting.composition.dominating_pair.composed`
-where the change is known coordinate by coordinate, as it is for sketches.
+Its distribution is log-concave, so the set on which the likelihood ratio of a shift exceeds :math:`e^\varepsilon` is a
+half-line, and delta a difference of tails, increasing in the shift (:mod:`flamelib.accounting.noise.sums`).  Vectors
+are compositions of one pair for each coordinate, by :func:`flamelib.accounting.composition.dominating_pair.composed`
+where the shift of every coordinate is known, as for sketches.
 
 Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
-recursion downwards that forgets where it began.  Masses are listed as far as they are likely; beyond the list of the
-other law they are taken too small rather than too large, which makes delta larger:
+downward recursion that is independent of its start.  Masses are tabulated up to a tail mass; beyond, those of Q are
+bounded from below, an upper bound of delta:
 :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most its integral from x + 1 to x + 2.
 """
 
@@ -28,15 +28,15 @@ from flamelib.core.logspace import MAX_EXPONENT, UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
-LARGEST_VARIANCE = 1e8  # largest variance: masses are listed for some 2e5 whole numbers
+LARGEST_VARIANCE = 1e8  # largest variance: 2e5 tabulated masses
 
 
 @dataclass(frozen=True, eq=False)
 class WholeNoise:
-    """A symmetric log-concave law of whole numbers, by the logarithms of its masses at 0, 1, 2, ...
+    """A symmetric log-concave distribution on the integers, by the logarithms of its masses at 0, 1, 2, ...
 
-    What is not listed has a mass of at most ``exp(log_lost)``.  Logarithms fall from the last one by no more than
-    ``fall`` rises, a convex function.
+    The mass beyond the table is at most ``exp(log_lost)``; logarithms decrease there by at most the increase of the
+    convex function ``fall``.
     """
 
     logs: Reals
@@ -47,16 +47,16 @@ class WholeNoise:
 
     @property
     def log_atom(self) -> float:
-        """At 0."""
+        """``log P(W = 0)``."""
         return float(self.logs[0])
 
     def log_mass(self, x: int) -> float:
-        """Logarithm of the mass at x; beyond the list, one that is not above it."""
+        """``log P(W = x)``; beyond the table, a lower bound."""
         last = len(self.logs) - 1
         return float(self.logs[min(x, last)]) - (self.fall(x) - self.fall(last) if x > last else 0.0)
 
     def log_above(self, x: int) -> float:
-        """Logarithm of the mass at x and beyond."""
+        """``log P(W >= x)`` of the tabulated masses."""
         return float(self._tails[x]) if x < len(self.logs) else -math.inf
 
     def error(self, x: int) -> float:
@@ -65,28 +65,28 @@ class WholeNoise:
 
     @cached_property
     def _tails(self) -> Reals:
-        # One after the other where doubles do not hold the masses: there each is next to nothing beside the one before.
-        held = 1e-280  # masses beside which the underflow of doubles does not count
-        sums, faint = _running_sums(np.exp(self.logs[::-1])), np.logaddexp.accumulate(self.logs[::-1])
-        return np.where(sums > held, np.log(np.maximum(sums, held)), faint)[::-1]
+        # Where masses underflow, sums of logarithms.
+        held = 1e-280  # smallest sum in doubles
+        sums, logs = _running_sums(np.exp(self.logs[::-1])), np.logaddexp.accumulate(self.logs[::-1])
+        return np.where(sums > held, np.log(np.maximum(sums, held)), logs)[::-1]
 
     def cells(self, shift: int) -> DominatingPair:
-        """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed in any order.
+        """The pair (noise + ``shift``, noise), one cell for each outcome.
 
-        What only one of both lists has counts as seen.
+        Outcomes in only one of the tables are distinguishing.
         """
         last = len(self.logs) - 1
         if not 1 <= shift <= last // 2:
             raise DomainError(f"shift must be a whole number in [1, {last // 2}] for this noise, got {shift}")
         outcomes = np.arange(shift - last, last + 1)
-        here, there = self.logs[np.abs(outcomes)], self.logs[np.abs(outcomes - shift)]
-        losses, width = there - here, 2 * self.error(last)
-        base, moved = np.exp(here), np.exp(there)
-        # Of a loss beyond the largest exponential the base is nothing.
-        gain = np.where(losses < MAX_EXPONENT, base * np.expm1(np.minimum(losses, MAX_EXPONENT)), moved)
-        seen = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
-        rows = (losses - width, losses + width, base, gain, 2 * width * (base + moved))
-        ends = ([-math.inf, math.inf], [-math.inf, math.inf], [seen, 0.0], [-seen, seen], [0.0, 0.0])
+        log_q, log_p = self.logs[np.abs(outcomes)], self.logs[np.abs(outcomes - shift)]
+        losses, width = log_p - log_q, 2 * self.error(last)
+        base, p_mass = np.exp(log_q), np.exp(log_p)
+        # For losses beyond the largest exponential the base is negligible.
+        gain = np.where(losses < MAX_EXPONENT, base * np.expm1(np.minimum(losses, MAX_EXPONENT)), p_mass)
+        disjoint = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
+        rows = (losses - width, losses + width, base, gain, 2 * width * (base + p_mass))
+        ends = ([-math.inf, math.inf], [-math.inf, math.inf], [disjoint, 0.0], [-disjoint, disjoint], [0.0, 0.0])
         return DominatingPair(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
 
 
@@ -98,7 +98,7 @@ def skellam_noise(variance: float) -> WholeNoise:
     variance = check(variance=variance)["variance"]
     last = _reach(variance)
     ratio, ratios = 0.0, np.empty(last)
-    # Steps of the recursion before the ratios that are kept, by which its start is forgotten.
+    # last + 64 steps of the recursion before the tabulated ratios.
     for x in range(2 * last + 64, 0, -1):
         ratio = 1 / (2 * x / variance + ratio)
         if x <= last:
@@ -111,7 +111,7 @@ def skellam_noise(variance: float) -> WholeNoise:
 
 
 def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
-    """Guarantee of this noise on a whole number that one member moves by up to ``shift`` (upper).
+    """Guarantee of this noise on an integer of sensitivity ``shift`` (upper).
 
     Exactly one of ``epsilon`` and ``delta`` is given; the answer is the other one.
     """
@@ -125,7 +125,7 @@ def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, de
 
 
 def _reach(variance: float) -> int:
-    """Beyond this, masses are below ``exp(-LOG_LOST)`` together, by Bernstein's inequality."""
+    """Quantile of the noise at tail mass ``exp(-LOG_LOST)``, by Bernstein's inequality."""
     min_variance = 1e-100  # least variance whose ratios of masses are doubles
     if not min_variance <= variance <= LARGEST_VARIANCE:
         ends = f"[{min_variance:g}, {LARGEST_VARIANCE:g}]"
@@ -135,7 +135,7 @@ def _reach(variance: float) -> int:
 
 
 def _running_sums(terms: Reals) -> Reals:
-    """Running sums; what each step loses to round-off, which is a double itself, is added up and put back."""
+    """Compensated running sums."""
     sums = np.cumsum(terms)
     before = np.append(0.0, sums[:-1])
     added = sums - before

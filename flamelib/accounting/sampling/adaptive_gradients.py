@@ -1,16 +1,16 @@
-r"""What random participation gives away for gradients in any directions: lower bounds by counting in rectangles.
+r"""Lower bounds of random participation for gradients of any directions, by post-processing to rectangles.
 
-For given gradients the published sum is a mixture of normal laws: :math:`\mu_0` (the client stays away), :math:`\mu_1`
-(it joins with chance p, the differing record is not drawn), :math:`\mu_2` (it is drawn, with chance q), with and
-without that record.  With :math:`\alpha=e^\varepsilon`
+For given gradients the published sum is a mixture of normal distributions: :math:`\mu_0` (the client is absent),
+:math:`\mu_1` (it joins with probability p, the differing record is not drawn), :math:`\mu_2` (it is drawn, with
+probability q), with and without that record.  With :math:`\alpha=e^\varepsilon`
 
 .. math::
     P - \alpha Q &= pq\,\mu_2 - (\alpha-1)(1-p)\,\mu_0 - p(\alpha-1+q)\,\mu_1, \\
     Q - \alpha P &= p(1-\alpha(1-q))\,\mu_1 - (\alpha-1)(1-p)\,\mu_0 - \alpha pq\,\mu_2 .
 
-To publish only in which box of space the sum lies is post-processing, so the positive parts of these differences,
-summed over boxes, never exceed the divergence.  The laws of boxes are products of normal probabilities, contracted
-axis by axis.  Adjacency: one record of one client is added or removed.
+The index of the box that contains the sum is post-processing, so the positive parts of these differences, summed over
+boxes, are at most the divergence.  Masses of boxes are products of normal probabilities, contracted axis by axis.
+Adjacency: one record of one client is added or removed.
 """
 
 import math
@@ -28,19 +28,19 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 MAX_BOXES = 2**20  # boxes at most: some seconds
-MIN_ATOM = 1e-30  # parts of a distribution of less mass are taken off the answer
+MIN_ATOM = 1e-30  # components of less mass are subtracted
 MAX_GRADIENT_RATIO = 30.0  # largest ratio of clip_norm to noise_std: a larger one counts as this, by post-processing
 MAX_RECORDS = 10_000  # records of equal gradients at most
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Sums of the other records' drawn gradients, with their ``chances``, and the differing record's ``gradient``.
+    """Sums of the other records' drawn gradients, with ``probabilities``, and the differing record's ``gradient``.
 
     In units of the noise; arrays of shape (draws,), (draws, dimensions) and (dimensions,).
     """
 
-    chances: Reals
+    probabilities: Reals
     sums: Reals
     gradient: Reals
 
@@ -50,26 +50,26 @@ def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) 
     if n_records > MAX_RECORDS:
         raise DomainError(f"n_records must be a whole number in [1, {MAX_RECORDS}] here, got {n_records!r}")
     counts = np.arange(n_records, dtype=float)
-    # Exact at the half turns, where rounding would open a second dimension.
-    turn = math.radians(angle)
-    direction = np.array([math.cos(turn), math.sin(turn) if 0 < angle < 180 else 0.0])
-    chances = binomial.pmf(counts, n_records - 1, record_rate)
-    return Draws(chances, ratio * counts[:, None] * direction, np.array([ratio, 0.0]))
+    # Exact at 0 and 180 degrees, where rounding would add a dimension.
+    radians = math.radians(angle)
+    direction = np.array([math.cos(radians), math.sin(radians) if 0 < angle < 180 else 0.0])
+    pmf = binomial.pmf(counts, n_records - 1, record_rate)
+    return Draws(pmf, ratio * counts[:, None] * direction, np.array([ratio, 0.0]))
 
 
 def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
-    """Any gradients, in units of the noise, every subset of the others listed; the first is the differing record's.
+    """All subsets of given gradients, in units of the noise; the first is the differing record's.
 
     ``gradients`` has the shape (records, dimensions), at most 12 and 3 of them.
     """
     max_records = 12  # records at most, all of whose subsets are listed
-    given = np.asarray(gradients, dtype=float)
-    if given.ndim != 2 or not 1 <= len(given) <= max_records or not 1 <= given.shape[1] <= 3:
-        raise DomainError(f"gradients must be 1 to {max_records} rows of 1 to 3 numbers, got shape {given.shape}")
-    rate, others = check(record_rate=record_rate)["record_rate"], len(given) - 1
+    array = np.asarray(gradients, dtype=float)
+    if array.ndim != 2 or not 1 <= len(array) <= max_records or not 1 <= array.shape[1] <= 3:
+        raise DomainError(f"gradients must be 1 to {max_records} rows of 1 to 3 numbers, got shape {array.shape}")
+    rate, others = check(record_rate=record_rate)["record_rate"], len(array) - 1
     drawn = np.array(list(product((0, 1), repeat=others)), dtype=float).reshape(-1, others)
     count = drawn.sum(axis=1)
-    return Draws(rate**count * (1 - rate) ** (others - count), drawn @ given[1:], given[0])
+    return Draws(rate**count * (1 - rate) ** (others - count), drawn @ array[1:], array[0])
 
 
 def draws_delta(
@@ -77,24 +77,24 @@ def draws_delta(
 ) -> Certified:
     """Divergence of the output for these gradients with and without the differing record (lower bound).
 
-    ``add``: the data set *without* the record comes first.  Fewer ``boxes`` are quicker and lose more.  The
-    ``uncertainty`` estimates by how much the answer is below the divergence: what halving the boxes once gained, and
-    ten times the square of their side, in standard deviations, of the answer.
+    ``add``: the data set *without* the record comes first.  Fewer ``boxes`` are faster and less accurate.  The
+    ``uncertainty`` estimates the distance to the divergence: the gain of the last bisection of boxes, and the answer
+    times ten times the square of their side in standard deviations.
     """
-    given = check(participation_rate=participation_rate, record_rate=record_rate, epsilon=epsilon)
-    joins, drawn, excess = given["participation_rate"], given["record_rate"], math.expm1(min(epsilon, 700.0))
-    moved = draws.sums + draws.gradient
+    checked = check(participation_rate=participation_rate, record_rate=record_rate, epsilon=epsilon)
+    p, q, growth = checked["participation_rate"], checked["record_rate"], math.expm1(min(epsilon, 700.0))
+    shifted = draws.sums + draws.gradient
     if add:
-        gain = joins * (drawn - excess * (1 - drawn))
-        parts = [(gain, draws.sums), ((1 + excess) * joins * drawn, moved)]
+        gain = p * (q - growth * (1 - q))
+        parts = [(gain, draws.sums), ((1 + growth) * p * q, shifted)]
     else:
-        parts = [(joins * drawn, moved), (joins * (excess + drawn), draws.sums)]
+        parts = [(p * q, shifted), (p * (growth + q), draws.sums)]
     if parts[0][0] <= 0 or epsilon > 700:
         return Certified(0.0, 0.0)
     (gain, centres), (cost, others) = parts
-    away = np.zeros((1, draws.gradient.size))
-    costs = np.append(cost * draws.chances, excess * (1 - joins))
-    return _positive_part((gain * draws.chances, centres), (costs, np.vstack([others, away])), boxes)
+    absent = np.zeros((1, draws.gradient.size))
+    costs = np.append(cost * draws.probabilities, growth * (1 - p))
+    return _positive_part((gain * draws.probabilities, centres), (costs, np.vstack([others, absent])), boxes)
 
 
 @states("participation", "turned-gradients",
@@ -124,44 +124,44 @@ def turned_gradients(
     """
     ratio = min(clip_norm / noise_std, MAX_GRADIENT_RATIO)
     draws = equal_draws(n_records, record_rate, ratio, angle)
-    both = (draws_delta(draws, participation_rate, record_rate, epsilon, add) for add in (False, True))
-    return max(both)
+    directions = (draws_delta(draws, participation_rate, record_rate, epsilon, add) for add in (False, True))
+    return max(directions)
 
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
 def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: int) -> Certified:
-    """Sum over boxes of the positive part of two weighted sums of normal laws' difference, rounding taken off."""
+    """Sum over boxes of the positive part of the difference of two normal mixtures, less rounding."""
     rounding = 1e-12  # relative round-off of the mass of a box, at most
     (gains, centres), (costs, others) = gain, cost
-    heavy, paid = gains > MIN_ATOM, costs > MIN_ATOM
-    spare = float(costs[~paid].sum())
-    here, there = centres[heavy], others[paid]
-    axes = [i for i in range(centres.shape[1]) if heavy.any() and np.ptp(np.append(here[:, i], there[:, i])) > 0]
+    significant, charged = gains > MIN_ATOM, costs > MIN_ATOM
+    omitted = float(costs[~charged].sum())
+    plus, minus = centres[significant], others[charged]
+    axes = [i for i in range(centres.shape[1]) if significant.any() and np.ptp(np.append(plus[:, i], minus[:, i])) > 0]
     if not axes:
         return Certified(max(0.0, float(gains.sum() - costs.sum()) * (1 - rounding)), 0.0)
-    knots = [_knots(here[:, i], len(axes), most) for i in axes]
-    weights = np.append(gains[heavy] * (1 - rounding), -costs[paid] * (1 + rounding))
-    boxes = _boxes(weights, np.vstack([here, there])[:, axes], knots)
+    knots = [_edges(plus[:, i], len(axes), most) for i in axes]
+    weights = np.append(gains[significant] * (1 - rounding), -costs[charged] * (1 + rounding))
+    boxes = _boxes(weights, np.vstack([plus, minus])[:, axes], knots)
     coarse = float(np.maximum(_merged(boxes), 0.0).sum())
     fine = float(np.maximum(boxes, 0.0, out=boxes).sum()) * (1 - rounding)
     side = max(float(ends[1] - ends[0]) for ends in knots)
-    return Certified(max(0.0, fine - spare), max(0.0, fine - coarse) + 10 * side**2 * fine + spare)
+    return Certified(max(0.0, fine - omitted), max(0.0, fine - coarse) + 10 * side**2 * fine + omitted)
 
 
-def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
+def _edges(centres: Reals, dimensions: int, boxes: int) -> Reals:
     """Ends of an even number of intervals around the centres of the gain."""
-    reach = 9.0  # standard deviations around the outermost centre that are cut into boxes
-    low, high = float(centres.min()) - reach, float(centres.max()) + reach
-    # Side of a box in the plane, in standard deviations, where there is room.
-    most, width = int(boxes ** (1 / dimensions)) // 2, 0.02 ** (1.5 if dimensions == 1 else 1.0)
-    return np.linspace(low, high, 2 * min(most, math.ceil((high - low) / width / 2)) + 1)
+    radius = 9.0  # standard deviations around the outermost centres
+    lower, upper = float(centres.min()) - radius, float(centres.max()) + radius
+    # Side of a box in standard deviations, unless this exceeds the number of boxes.
+    half_count, width = int(boxes ** (1 / dimensions)) // 2, 0.02 ** (1.5 if dimensions == 1 else 1.0)
+    return np.linspace(lower, upper, 2 * min(half_count, math.ceil((upper - lower) / width / 2)) + 1)
 
 
 def _boxes(weights: Reals, centres: Reals, knots: list[Reals]) -> Reals:
-    """Mass of every box under a weighted sum of standard normal laws."""
-    # Probabilities of distributions and intervals held at once: memory.
+    """Mass of every box under a weighted sum of standard normal distributions."""
+    # Entries of an array in memory.
     if len(knots) == 1 and len(weights) * len(knots[0]) > 2**24:
         return _intervals(weights, centres[:, 0], knots[0])
     *front, last = (interval_masses(ends - centres[:, axis, None]) for axis, ends in enumerate(knots))
@@ -172,11 +172,11 @@ def _boxes(weights: Reals, centres: Reals, knots: list[Reals]) -> Reals:
 
 
 def _intervals(weights: Reals, centres: Reals, ends: Reals) -> Reals:
-    """Mass of every interval, law by law, each where a double holds its chances."""
-    far = 40.0  # standard deviations beyond which no double holds a probability
+    """Mass of every interval, component by component within 40 standard deviations."""
+    radius = 40.0  # standard deviations beyond which no double holds a probability
     total = np.zeros(len(ends) - 1)
-    places = np.searchsorted(ends, [centres - far, centres + far])
-    for weight, centre, first, last in zip(weights, centres, *places, strict=True):
+    bounds = np.searchsorted(ends, [centres - radius, centres + radius])
+    for weight, centre, first, last in zip(weights, centres, *bounds, strict=True):
         total[first : max(last - 1, first)] += weight * interval_masses(ends[None, first:last] - centre)[0]
     return total
 
@@ -191,5 +191,5 @@ def interval_masses(ends: Reals) -> Reals:
 
 def _merged(boxes: Reals) -> Reals:
     """Boxes of twice the side."""
-    halves = [size for length in boxes.shape for size in (length // 2, 2)]
-    return np.asarray(boxes.reshape(halves).sum(axis=tuple(range(1, 2 * boxes.ndim, 2))))
+    shape = [size for length in boxes.shape for size in (length // 2, 2)]
+    return np.asarray(boxes.reshape(shape).sum(axis=tuple(range(1, 2 * boxes.ndim, 2))))

@@ -1,7 +1,6 @@
 r"""Amplification by sampling, in closed form.
 
-A mechanism that sees only a random part of the data protects everybody better, because a given member may not be in
-that part.  Standard library only.
+A mechanism that is run on a random subset of the data has a smaller epsilon and delta.  Standard library only.
 """
 
 import math
@@ -21,8 +20,8 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
 
     .. math:: \Big(\log\big(1+\tfrac mn(e^{\varepsilon}-1)\big),\ \tfrac mn\delta\Big).
 
-    Every set of that size is drawn with the same chance; one member's value is replaced, before sampling and after; the
-    sizes are fixed and public.  Nothing smaller holds for every mechanism.
+    Subsets are uniform; one member's value is replaced, before sampling and after; the sizes are fixed and public.
+    Tight over all mechanisms.
 
     Source: Liu et al. 2021, Lemma 4, after Balle, Barthe, Gaboardi 2018.
 
@@ -41,7 +40,7 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
 @states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", rests_on="proven",
         adjacency="add-remove")  # fmt: skip
 def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budget:
-    r"""Budget of an (epsilon, delta)-private mechanism that sees each member with one probability (upper).
+    r"""Budget of an (epsilon, delta)-private mechanism under Poisson sampling (upper).
 
     .. math:: \Big(\log\big(1+r(e^{\varepsilon}-1)\big),\ r\delta\Big).
 
@@ -64,9 +63,9 @@ def added_epsilon(epsilon: float, sampling_rate: float) -> float:
     .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
     """
     epsilon, sampling_rate = check(epsilon=epsilon, sampling_rate=sampling_rate).values()
-    lost = sampling_rate * -math.expm1(-epsilon)
-    if lost < 0.5:
-        return -math.log1p(-lost)
+    loss = sampling_rate * -math.expm1(-epsilon)
+    if loss < 0.5:
+        return -math.log1p(-loss)
     rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
     return -logaddexp(rest, math.log(sampling_rate) - epsilon)
 
@@ -77,12 +76,12 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
     .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
     """
     epsilon = check(epsilon=epsilon)["epsilon"]
-    # Beyond, a double cannot hold the exponential, and its logarithm is used instead.
-    grown = math.expm1(epsilon) if epsilon < 709.0 else math.inf
+    # Beyond 709 the exponential overflows.
+    growth = math.expm1(epsilon) if epsilon < 709.0 else math.inf
     for rate in sampling_rates:
-        grown /= check(sampling_rate=rate)["sampling_rate"]
-    if grown < math.inf:
-        return math.log1p(grown)
+        growth /= check(sampling_rate=rate)["sampling_rate"]
+    if growth < math.inf:
+        return math.log1p(growth)
     return logaddexp(0.0, log_expm1(epsilon) - math.fsum(map(math.log, sampling_rates)))
 
 
@@ -92,7 +91,7 @@ def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     if epsilon < 709.0:
         return min(epsilon, above(math.log1p(product_above(sampling_rate, math.expm1(epsilon))), 8))
     # log(beta e^epsilon + 1 - beta), the greater of the two summands set apart.
-    main = epsilon + math.log(sampling_rate)
-    rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
-    doubt = ROUNDING * (epsilon - math.log(sampling_rate))
-    return min(epsilon, max(main, rest) + math.log1p(math.exp(-abs(main - rest))) + doubt)
+    log_main = epsilon + math.log(sampling_rate)
+    log_rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    rounding = ROUNDING * (epsilon - math.log(sampling_rate))
+    return min(epsilon, max(log_main, log_rest) + math.log1p(math.exp(-abs(log_main - log_rest))) + rounding)

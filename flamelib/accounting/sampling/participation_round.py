@@ -1,4 +1,4 @@
-"""One round of random participation as a record: what each reading of the theorem and each baseline says of it."""
+"""One round of random participation as a record: guarantees by each reading of the theorem and each baseline."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,9 +19,9 @@ from flamelib.core.vocabulary import Checked
 class ParticipationRound(Checked):
     """Public parameters of one round, and the number of records of the affected client.
 
-    The names of schemes are ``outer`` (a certified upper bound), ``inner`` (promises nothing), ``aligned`` (exact for
-    equal gradients, hence a lower bound), and the baselines ``ols``, ``wcs`` and ``cs``.  Adjacency: one record of the
-    client is added or removed.
+    Schemes are ``outer`` (a certified upper bound), ``inner`` (no bound), ``aligned`` (exact for equal gradients, hence
+    a lower bound), and the baselines ``ols``, ``wcs`` and ``cs``.  Adjacency: one record of the client is added or
+    removed.
 
     Examples
     --------
@@ -49,23 +49,22 @@ class ParticipationRound(Checked):
         return self._guarantee(scheme, delta=delta)
 
     def noise(self, scheme: str, epsilon: float, delta: float) -> float:
-        """Least noise that a scheme asks for, for this pair in each round."""
-        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
-        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
+        """Least noise of a scheme for (epsilon, delta) in each round."""
+        parameters = {name: value for name, value in asdict(self).items() if name != "noise_std"}
+        return float(participation_noise(scheme, **parameters, epsilon=epsilon, delta=delta))
 
     def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, where the gradients of the other records are turned by ``angle`` degrees (lower).
+        """Delta where the gradients of the other records make an ``angle`` in degrees with the differing one (lower).
 
-        Of the other records only so many have gradients that are not 0 that their number, when drawn, varies little
-        enough to be summed over.  Noise below a twelfth of the clipping norm counts as that much: more noise is
-        post-processing.
+        The number of other records with nonzero gradients is limited so that the variance of the number drawn is at
+        most 50.  Noise below a twelfth of the clipping norm counts as that much: post-processing.
         """
-        max_variance = 50.0  # variance of the number of other records drawn, at most, where their gradients are turned
-        few = int(max_variance / max(self.record_rate * (1 - self.record_rate), max_variance / MAX_RECORDS))
-        # Ratio of clip_norm to noise_std from which on turned gradients lose almost no more.
+        max_variance = 50.0  # of the number of other records drawn
+        max_records = int(max_variance / max(self.record_rate * (1 - self.record_rate), max_variance / MAX_RECORDS))
+        # Ratio of clip_norm to noise_std beyond which delta is almost constant.
         noise = max(self.noise_std, self.clip_norm / 12.0)
-        given = asdict(self) | {"n_records": min(self.n_records, few), "noise_std": noise}
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
+        parameters = asdict(self) | {"n_records": min(self.n_records, max_records), "noise_std": noise}
+        return float(turned_gradients(angle=angle, epsilon=epsilon, **parameters))
 
     def most_turned(self, epsilon: float) -> float:
         """The largest of these at 0, 30, 60 and 90 degrees (lower)."""

@@ -1,13 +1,12 @@
-r"""One round of a Gaussian mechanism when it is known who takes part, or when every record is drawn on its own.
+r"""One round of a Gaussian mechanism with public participation, or with independently drawn records.
 
 A client joins with probability p, a record of a client that joins is drawn with probability q, and
-:math:`h(\varepsilon)` is the delta of the Gaussian mechanism that sees the record for certain.  Three schemes, with
+:math:`h(\varepsilon)` is the delta of the Gaussian mechanism without sampling.  Three schemes, with
 :math:`\varepsilon_r = \log(1+(e^{\varepsilon'}-1)/r)`:
 
 * OLS, *only local sampling*: all clients join, :math:`\delta' = q\,h(\varepsilon_q)`;
-* WCS, *weak client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`: it
-  keeps nobody hidden, but most rounds do without the client;
-* CS, *centralized shuffling*: every record is drawn on its own, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`.
+* WCS, *weak client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`;
+* CS, *centralized shuffling*: every record is drawn independently, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`.
 
 With the larger data set first each is attained, with the smaller one first each is an upper bound.  Proof: book,
 chapter on random participation, Theorem 2.5.  Standard library only.
@@ -36,13 +35,12 @@ def ols(
 
     .. math:: \delta' = q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
-    It is attained, the larger data set first, where the differing record counts in full.  At delta 0 epsilon is
-    ``inf``.
+    Attained, the larger data set first, by a differing record of the largest norm.  At delta 0 epsilon is ``inf``.
 
     Parameters
     ----------
     participation_rate : float in (0, 1]
-        Chance that a client joins; ignored, for here all do.
+        Probability that a client joins; ignored, as all join.
     noise_std, clip_norm : float, positive
         Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 
@@ -66,7 +64,7 @@ def wcs(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Certified:
-    r"""Guarantee of one round whose participants everybody knows (upper, both directions).
+    r"""Guarantee of one round with public participation (upper, both directions).
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
@@ -92,12 +90,12 @@ def cs(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Certified:
-    r"""Guarantee of one round whose records a trusted server draws one by one (upper, both directions).
+    r"""Guarantee of one round whose records a trusted server draws independently (upper, both directions).
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/(pq))\big)
 
-    This is random participation of clients that hold one record each.  If records are merely shuffled among clients
-    that then draw together, as in the paper's words, draws are not independent and the formula can be too small.
+    This is random participation of clients that hold one record each.  If records are shuffled among clients that then
+    draw jointly, as described in the paper, draws are not independent and the formula can be too small.
     Parameters are those of :func:`ols`.
 
     Source: Hasircioglu, Gunduz 2022, Corollary 5.3.
@@ -111,40 +109,40 @@ def cs(
 
 
 def sampled_from_delta(
-    known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, delta: float
+    public: tuple[float, ...], secret: tuple[float, ...], noise_std: float, clip_norm: float, delta: float
 ) -> Certified:
-    """Upper epsilon of a round sampled at the ``known`` rates in public and at the ``hidden`` ones in secret."""
-    inside = share(delta, known + hidden)
-    before = gaussian_mechanism(clip_norm, noise_std, delta=inside)
-    found = _after(before, hidden)
-    return Certified(found, found - _after(max(before - before.uncertainty, 0.0), hidden) if found < math.inf else 0.0)
+    """Upper epsilon of a round sampled at ``public`` and at ``secret`` rates."""
+    conditional = share(delta, public + secret)
+    base = gaussian_mechanism(clip_norm, noise_std, delta=conditional)
+    found = _amplified(base, secret)
+    return Certified(found, found - _amplified(max(base - base.uncertainty, 0.0), secret) if found < math.inf else 0.0)
 
 
 def share(delta: float, rates: tuple[float, ...]) -> float:
-    """What may be lost each time the record is drawn: ``delta`` over the rates, rounded down, 1 at most."""
+    """Delta conditional on the record being drawn: ``delta`` over the rates, rounded down, at most 1."""
     for rate in rates:
         delta /= rate
     return min(max(delta * (1 - ROUNDING_8), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
 
 
 def _answer(
-    known: tuple[float, ...],
-    hidden: tuple[float, ...],
+    public: tuple[float, ...],
+    secret: tuple[float, ...],
     noise_std: float,
     clip_norm: float,
     epsilon: float | None,
     delta: float | None,
 ) -> Certified:
     if epsilon is None:
-        return sampled_from_delta(known, hidden, noise_std, clip_norm, 1.0 if delta is None else delta)
-    log_rate, inside = math.fsum(map(math.log, known + hidden)), unsampled_epsilon(epsilon, *hidden)
-    high = probability(log_rate + log_delta(clip_norm, noise_std, inside * (1 - ROUNDING_8)) + MARGIN)
-    low = math.exp(log_rate + log_delta(clip_norm, noise_std, inside * (1 + ROUNDING_8)) - 2 * MARGIN)
-    return Certified(high, max(high - low, 0.0) + math.ulp(high))
+        return sampled_from_delta(public, secret, noise_std, clip_norm, 1.0 if delta is None else delta)
+    log_rate, unsampled = math.fsum(map(math.log, public + secret)), unsampled_epsilon(epsilon, *secret)
+    upper = probability(log_rate + log_delta(clip_norm, noise_std, unsampled * (1 - ROUNDING_8)) + MARGIN)
+    lower = math.exp(log_rate + log_delta(clip_norm, noise_std, unsampled * (1 + ROUNDING_8)) - 2 * MARGIN)
+    return Certified(upper, max(upper - lower, 0.0) + math.ulp(upper))
 
 
-def _after(epsilon: float, rates: tuple[float, ...]) -> float:
-    """Epsilon after sampling, rounded up."""
+def _amplified(epsilon: float, rates: tuple[float, ...]) -> float:
+    """Epsilon amplified by sampling, rounded up."""
     if math.isinf(epsilon):
         return epsilon
     for rate in rates:

@@ -1,9 +1,9 @@
-"""Random check-ins, the earlier protocol in which a client decides alone whether and when it takes part.
+"""Random check-ins, the earlier protocol of independent participation in a window of time slots.
 
-Each of the users joins with some probability and then chooses one of ``window`` slots uniformly; the server updates
-its model once a slot, from one of those who chose it.  The bound covers the *whole* protocol, in which a user is
-heard at most once, and compares data sets that differ in one user's value; a round of random participation is another
-object, so that the two may be drawn together but not subtracted.  Standard library only.
+Each user joins with some probability and then chooses one of ``window`` slots uniformly; the server updates its model
+once a slot, from one of those who chose it.  The bound covers the *entire* protocol, in which a user contributes at
+most once, under replace-one adjacency, and is not comparable with one round of random participation.  Standard library
+only.
 """
 
 import math
@@ -23,8 +23,7 @@ def random_checkins(epsilon0: float, participation_rate: float, window: int, del
     .. math:: \varepsilon = p\,(e^{\varepsilon_0}-1)\sqrt{\frac{2e^{\varepsilon_0}\log(1/\delta)}{m}}
               + \frac{p^2e^{\varepsilon_0}(e^{\varepsilon_0}-1)^2}{2m}
 
-    This is the formula as it is cited, ``inf`` at delta 0; its proof is not redone here.  The local budget, which is a
-    guarantee too, is not taken where it is smaller.
+    The formula as cited, ``inf`` at delta 0, not proven here.  No minimum with the local budget is taken.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window; compared in Hasircioglu, Gunduz 2022.
 
@@ -35,9 +34,9 @@ def random_checkins(epsilon0: float, participation_rate: float, window: int, del
     """
     if delta == 0:
         return math.inf
-    lost = math.log(participation_rate) + log_expm1(epsilon0) + (epsilon0 - math.log(window)) / 2
-    spread = exp_or_inf(lost + math.log(-2 * math.log(delta)) / 2) if delta < 1 else 0.0
-    return spread + exp_or_inf(2 * lost) / 2
+    log_term = math.log(participation_rate) + log_expm1(epsilon0) + (epsilon0 - math.log(window)) / 2
+    spread = exp_or_inf(log_term + math.log(-2 * math.log(delta)) / 2) if delta < 1 else 0.0
+    return spread + exp_or_inf(2 * log_term) / 2
 
 
 def approximate_checkins(
@@ -46,32 +45,32 @@ def approximate_checkins(
     r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (value).
 
     The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`
-    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), which promises nothing where it is 1 or more; it asks for a
-    :math:`\delta_0` of at most :func:`largest_local_delta`.  It is stated as it is cited; its proof is not redone here.
+    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), vacuous where it is 1 or more; it requires a :math:`\delta_0` of
+    at most :func:`largest_local_delta`.  Stated as cited, not proven here.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
     """
     factor = 8  # factor of the budget in the reduction of an approximate randomizer to a pure one
-    given = check(
+    checked = check(
         epsilon0=epsilon0, participation_rate=participation_rate, window=window, delta=delta, slack_delta=slack_delta
     )
-    raised = min(factor * given["epsilon0"], 700.0)
-    if raised < factor * given["epsilon0"]:
+    raised = min(factor * checked["epsilon0"], 700.0)
+    if raised < factor * checked["epsilon0"]:
         return Budget(math.inf, 1.0)
     epsilon = random_checkins(raised, participation_rate, window, delta)
-    return Budget(epsilon, given["delta"] + given["window"] * (exp_or_inf(epsilon) + 1) * given["slack_delta"])
+    return Budget(epsilon, checked["delta"] + checked["window"] * (exp_or_inf(epsilon) + 1) * checked["slack_delta"])
 
 
 def largest_local_delta(epsilon0: float, slack_delta: float) -> float:
-    r"""Largest :math:`\delta_0` of the randomizer that :func:`approximate_checkins` allows, never above it (a value).
+    r"""Largest :math:`\delta_0` of the randomizer that :func:`approximate_checkins` allows, rounded down (a value).
 
     .. math:: \delta_0 \le \frac{(1-e^{-\varepsilon_0})\,\delta_1}
               {4e^{\varepsilon_0}\big(2+\log(2/\delta_1)/\log(1/(1-e^{-5\varepsilon_0}))\big)}
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020.
     """
-    given = check(epsilon0=epsilon0, slack_delta=slack_delta)
-    budget, slack = float(given["epsilon0"]), float(given["slack_delta"])
+    checked = check(epsilon0=epsilon0, slack_delta=slack_delta)
+    budget, slack = float(checked["epsilon0"]), float(checked["slack_delta"])
     per_trial = -math.log(-math.expm1(-5 * budget))
     trials = 2 + (math.log(2 / slack) / per_trial if per_trial > 0 else math.inf)
     return -math.expm1(-budget) * math.exp(-budget) * slack / 4 / trials

@@ -1,19 +1,19 @@
-r"""One round of random participation, Theorem 4.1: what the noise, the clients' coins and the records drawn hide.
+r"""One round of random participation with secret participants, Theorem 4.1.
 
-A client joins with probability p and then draws each of its L records with probability q; nobody learns who joined.
+A client joins with probability p and then draws each of its L records with probability q; participation is secret.
 With :math:`\varepsilon = \log(1+(e^{\varepsilon'}-1)/(pq))`, :math:`c_0 = (1-p)(1-e^{-\varepsilon})` and
 :math:`c_1 = 1-c_0`,
 
 .. math:: \delta' = pq\;D_{e^{\varepsilon}}\big(\mu_2\,\|\,c_1\mu_1+c_0\mu_0\big)
 
-where the client is out (:math:`\mu_0`), in without the record (:math:`\mu_1`), in with it (:math:`\mu_2`).  Three
-readings differ in what they do with the number j of other records that the client has drawn:
+where the client is absent (:math:`\mu_0`), present without the record (:math:`\mu_1`), present with it (:math:`\mu_2`).
+Three readings differ in the treatment of the number j of other records that the client has drawn:
 
-* ``outer``: j is given away, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j aligned gradients are
-  the worst, so this upper bound holds for every data set; it exceeds the other direction,
+* ``outer``: j is revealed, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j aligned gradients are the
+  worst, so this upper bound holds for every data set; it exceeds the other direction,
   :func:`random_participation_add`, and alone is the guarantee.
-* ``inner``: j is mixed inside the second measure only.  At most ``outer``, and no bound: some data sets lose more.
-* ``aligned``: j is mixed inside both.  The exact divergence of one pair of data sets, so a lower bound of the truth.
+* ``inner``: a mixture over j in the second measure only.  At most ``outer``, and no bound: below some data sets' delta.
+* ``aligned``: mixtures over j in both.  The exact divergence of one pair of data sets, hence a lower bound.
 
 Proofs: book, chapter on random participation, lemma "Gram matrices", "Outer is an upper bound", "Inner is no bound",
 "Adding a record", "Removing is worse than adding".
@@ -107,9 +107,8 @@ def random_participation_add(
     .. math:: \delta' = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
               D_{e^\varepsilon}\big(N(0)\,\|\,a_1N(0)+a_2N(C)+a_0N(jC)\big)
 
-    with :math:`a_0 = (1-p)(1-e^{-\varepsilon})`, :math:`a_1 = p(1-q)(1-e^{-\varepsilon})`, :math:`a_2 = 1-a_0-a_1`:
-    the record against all others of the client.  Never more than the other direction.  Parameters and answer are those
-    of :func:`random_participation`.
+    with :math:`a_0 = (1-p)(1-e^{-\varepsilon})`, :math:`a_1 = p(1-q)(1-e^{-\varepsilon})`, :math:`a_2 = 1-a_0-a_1`, for
+    opposed gradients.  At most the other direction.  Parameters and answer are those of :func:`random_participation`.
 
     Source: after Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -121,83 +120,83 @@ def random_participation_add(
     return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-def _answer(reading: str, one: Round, epsilon: float | None, delta: float | None) -> Certified:
+def _answer(reading: str, params: Round, epsilon: float | None, delta: float | None) -> Certified:
     if epsilon is not None:
-        return _delta(reading, one, epsilon)
-    return _epsilon(reading, one, 1.0 if delta is None else delta)
+        return _delta(reading, params, epsilon)
+    return _epsilon(reading, params, 1.0 if delta is None else delta)
 
 
-def _delta(reading: str, one: Round, epsilon: float) -> Certified:
-    found = _estimate(reading, one, epsilon)
-    if reading == "aligned" and found.log == -math.inf:
-        return Certified(0.0, float(_delta("outer", one, epsilon)))
+def _delta(reading: str, params: Round, epsilon: float) -> Certified:
+    estimate = _estimate(reading, params, epsilon)
+    if reading == "aligned" and estimate.log == -math.inf:
+        return Certified(0.0, float(_delta("outer", params, epsilon)))
     if reading == "aligned":
-        low = math.exp(min(found.log, 0.0))
-        return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
-    high = probability(found.high)
-    # A smaller epsilon has few digits left in its exponential.
-    if epsilon < 1e-9 and reading in ("outer", "add"):  # who takes part may as well be known
-        p, q, _, noise_std, clip_norm = one
-        high = min(high, float(wcs(p, q, noise_std, clip_norm, epsilon=epsilon)))
-    return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
+        lower = math.exp(min(estimate.log, 0.0))
+        return Certified(lower, min(lower * math.expm1(min(estimate.error, 700.0)) + math.ulp(lower), 1.0))
+    upper = probability(estimate.high)
+    # For a smaller epsilon expm1 loses digits; public participation is an upper bound.
+    if epsilon < 1e-9 and reading in ("outer", "add"):
+        p, q, _, noise_std, clip_norm = params
+        upper = min(upper, float(wcs(p, q, noise_std, clip_norm, epsilon=epsilon)))
+    return Certified(upper, upper * -math.expm1(-2 * estimate.error) + math.ulp(upper))
 
 
-def _estimate(reading: str, one: Round, epsilon: float) -> Estimate:
-    p, q, n_records, noise_std, clip_norm = one
+def _estimate(reading: str, params: Round, epsilon: float) -> Estimate:
+    p, q, n_records, noise_std, clip_norm = params
     return ESTIMATES[reading](p, q, n_records, clip_norm / noise_std, epsilon)
 
 
-def _epsilon(reading: str, one: Round, delta: float) -> Certified:
-    """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
+def _epsilon(reading: str, params: Round, delta: float) -> Certified:
+    """Solved for epsilon before sampling, in which sqrt(-log delta) is nearly linear.
 
-    Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
+    Bracketed by the answers of a client with one record (CS) and of one with infinitely many (WCS).
     """
-    p, q, n_records, noise_std, clip_norm = one
+    p, q, n_records, noise_std, clip_norm = params
     lower = reading == "aligned"
-    after, end = _sampling(reading, one)
-    most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
+    amplify, end = _amplification(reading, params)
+    upper = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
     if reading == "add":
-        most = min(most, certain_epsilon(p, q, n_records))
-    if delta in (0.0, 1.0) or most in (0.0, math.inf):
-        return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
+        upper = min(upper, certain_epsilon(p, q, n_records))
+    if delta in (0.0, 1.0) or upper in (0.0, math.inf):
+        return Certified(0.0 if lower and delta > 0 else upper, 0.0 if delta in (0.0, 1.0) else upper)
 
-    estimate = cache(partial(_estimate, reading, one))
+    estimate = cache(partial(_estimate, reading, params))
 
     def log_delta(epsilon: float) -> float:
         return estimate(epsilon).log if lower else estimate(epsilon).high
 
-    known = gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q)))
-    start, end = 0.0, min(known + 0.0, end)
+    gaussian = gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q)))
+    start, end = 0.0, min(gaussian + 0.0, end)
     if reading in ("outer", "inner"):
-        start = sampled_epsilon(max(known - known.uncertainty, 0.0) * (1 - 10 * WIDTH), p)
-    before = smallest_epsilon(lambda x: log_delta(after(x)), delta, end, at_least=start, after=after)
+        start = sampled_epsilon(max(gaussian - gaussian.uncertainty, 0.0) * (1 - 10 * WIDTH), p)
+    unsampled = smallest_epsilon(lambda x: log_delta(amplify(x)), delta, end, at_least=start, after=amplify)
     target = math.log(delta)
     if lower:
-        # Relative steps back until a lower bound holds where it was evaluated.
-        places = (after(before * (1 - part)) for part in (2 * WIDTH, 1e-9, 1e-6, 1e-3))
-        found = next((place for place in places if log_delta(place) >= target), 0.0)
+        # Relative steps back until the lower bound holds.
+        candidates = (amplify(unsampled * (1 - rtol)) for rtol in (2 * WIDTH, 1e-9, 1e-6, 1e-3))
+        answer = next((candidate for candidate in candidates if log_delta(candidate) >= target), 0.0)
     else:
-        found = after(before) if log_delta(after(before)) <= target else most
-    width = found - after(before * (1 - 4 * WIDTH)) + 2 * abs(after(before) - found) + 2 * WIDTH * found
-    return Certified(found, min(width + _blur(estimate, found), most))
+        answer = amplify(unsampled) if log_delta(amplify(unsampled)) <= target else upper
+    width = answer - amplify(unsampled * (1 - 4 * WIDTH)) + 2 * abs(amplify(unsampled) - answer) + 2 * WIDTH * answer
+    return Certified(answer, min(width + _epsilon_error(estimate, answer), upper))
 
 
-def _sampling(reading: str, one: Round) -> tuple[Callable[[float], float], float]:
-    """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
-    p, q, n_records, *_ = one
+def _amplification(reading: str, params: Round) -> tuple[Callable[[float], float], float]:
+    """Epsilon after sampling as a function of that before, and the latter's upper limit."""
+    p, q, n_records, *_ = params
     if reading != "add":
         return partial(sampled_epsilon, sampling_rate=q), MAX_FINITE_EPSILON
     rate = p * q if n_records == 1 else q
-    # Plus the logarithm of what is never drawn: beyond this epsilon sampling adds less than 1e-13.
+    # 30 - log(1 - rate): beyond this epsilon sampling adds less than 1e-13.
     return partial(added_epsilon, sampling_rate=rate), MAX_FINITE_EPSILON if rate == 1 else 30.0 - math.log1p(-rate)
 
 
-def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
-    """How far epsilon may be off because the estimate of delta is."""
+def _epsilon_error(estimate: Callable[[float], Estimate], epsilon: float) -> float:
+    """Error of epsilon by that of log delta: error over slope."""
     step = 1e-6  # relative step of epsilon for the slope of log delta
-    here, near = estimate(epsilon), estimate(epsilon * (1 - step))
-    steep = near.log > here.log > -math.inf
-    return 2 * here.error * step * epsilon / (near.log - here.log) if steep else math.inf
+    at, below = estimate(epsilon), estimate(epsilon * (1 - step))
+    is_increasing = below.log > at.log > -math.inf
+    return 2 * at.error * step * epsilon / (below.log - at.log) if is_increasing else math.inf
 
 
 @states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",
@@ -214,13 +213,13 @@ def participation_noise(
 ) -> float:
     """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
 
-    It is a standard deviation in the unit of ``clip_norm``, never too small and relatively at most 1e-10 too large; it
-    is 0 where a record is drawn too rarely to need any.
+    A standard deviation in the unit of ``clip_norm``, rounded up by a relative 1e-10 at most; 0 where the probability
+    that a record is drawn is at most delta.
 
     Parameters
     ----------
     scheme : str
-        ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
+        ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` are no guarantees.
 
     Source: Hasircioglu, Gunduz 2022, Section 6.
 
@@ -232,24 +231,24 @@ def participation_noise(
     if delta == 0:
         raise DomainError("delta must be above 0 for Gaussian noise, got 0")
     p, q = participation_rate, record_rate
-    known, hidden = {"ols": ((), (q,)), "cs": ((), (p, q))}.get(scheme, ((p,), (q,)))
-    inside = share(delta, known + hidden)
-    if inside >= 1:
+    public, secret = {"ols": ((), (q,)), "cs": ((), (p, q))}.get(scheme, ((p,), (q,)))
+    conditional = share(delta, public + secret)
+    if conditional >= 1:
         return 0.0
-    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING_8), MAX_FINITE_EPSILON)
-    most = analytic_noise_std(clip_norm, before, inside)
+    unsampled = min(unsampled_epsilon(epsilon, *secret) * (1 - ROUNDING_8), MAX_FINITE_EPSILON)
+    upper = analytic_noise_std(clip_norm, unsampled, conditional)
     if scheme in ("wcs", "ols", "cs"):
         return stepped_back(
-            lambda noise: sampled_from_delta(known, hidden, noise, clip_norm, delta), most, epsilon, rises=False
+            lambda noise: sampled_from_delta(public, secret, noise, clip_norm, delta), upper, epsilon, rises=False
         )
 
     def log_delta(noise: float) -> float:
         return READINGS[scheme](p, q, n_records, clip_norm / noise if noise > 0 else math.inf, epsilon).high
 
     def certified(noise: float) -> float:
-        """Both directions, a record removed and one added."""
-        one = (p, q, n_records, noise, clip_norm, None, delta)
-        return max(random_participation("outer", *one), random_participation_add(*one))
+        """The larger of both directions."""
+        arguments = (p, q, n_records, noise, clip_norm, None, delta)
+        return max(random_participation("outer", *arguments), random_participation_add(*arguments))
 
-    found = smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
-    return stepped_back(certified, found, epsilon, rises=False) if scheme == "outer" and found else found
+    noise_std = smallest_epsilon(lambda fraction: log_delta(fraction * upper), delta, at_most=1.0) * upper
+    return stepped_back(certified, noise_std, epsilon, rises=False) if scheme == "outer" and noise_std else noise_std

@@ -1,7 +1,7 @@
-"""Shuffled surveys, once or many times, with everybody or with those who check in: the account of each randomizer.
+"""Accounting of shuffled surveys: one round or a composition, with or without random check-in, by randomizer.
 
-Here the routes meet: one round of all users by :mod:`flamelib.accounting.shuffling`, many rounds and rounds of those
-who check in by :mod:`flamelib.accounting.checkin.shuffled`.  Adjacency: one user's value is replaced, in every round.
+One round of all users by :mod:`flamelib.accounting.shuffling`, compositions and random
+check-in by :mod:`flamelib.accounting.checkin.shuffled`.  Adjacency: one user's value is replaced, in every round.
 """
 
 import math
@@ -53,27 +53,27 @@ def one_round(
 
 def rests_on(*randomizers: Any) -> RestsOn:
     """The error of the integrals for Gaussian noise is estimated; all other accounts are proven."""
-    noisy = any(isinstance(one, GaussianProfile) for one in randomizers)
+    noisy = any(isinstance(randomizer, GaussianProfile) for randomizer in randomizers)
     return RestsOn.ESTIMATED if noisy else RestsOn.PROVEN
 
 
 def compose(
     randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
 ) -> tuple[Certified, RestsOn]:
-    """Rounds in which users join with a chance, and what their account rests on (upper)."""
+    """Composition of rounds with check-in probability ``rate``, and what its account rests on (upper)."""
     if rounds == 1 and rate == 1:
         return one_round(randomizer, n_users, epsilon, delta)
     if not randomizer.epsilon0:
-        return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
+        return Certified(0.0, 0.0), RestsOn.PROVEN  # messages do not depend on the value
     found = shuffled_rounds(cloned(randomizer), n_users, rounds, epsilon, delta, rate)
     if rounds == 1 and isinstance(randomizer, TableProfile):
-        # Who stays away only drops a message, which everybody could do to the round of all.
+        # Dropping messages is a post-processing of the round of all users.
         found = min(found, table_divergence(randomizer, n_users, epsilon, delta))
     return found, rests_on(randomizer)
 
 
 def cloned(randomizer: Randomizer) -> Analyzed:
-    """Clones hide every randomizer of a budget, those who may be absent included; that of a table is rounded up."""
+    """The clone reduction of a table, with its local budget rounded up, or of any randomizer, absent users included."""
     match randomizer:
         case TableProfile():
             return ClonedProfile(local_budget(randomizer, ROUNDING_8))
@@ -85,12 +85,12 @@ def cloned(randomizer: Randomizer) -> Analyzed:
 def lower_bound(
     randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
 ) -> Certified:
-    """What explicit data sets lose (lower)."""
+    """Divergence of explicit data sets (lower)."""
     found = Certified(0.0, 0.0)
     if isinstance(randomizer, TableProfile) and not randomizer.epsilon0:
         return found
     if rate == 1:
-        # Of many rounds all but one may be thrown away.
+        # One round is a post-processing of all rounds.
         match randomizer:
             case AnyProfile(epsilon0):
                 found = any_randomizer(epsilon0, n_users, "lower", epsilon, delta)
@@ -99,8 +99,8 @@ def lower_bound(
             case _:
                 found = all_equal(randomizer, n_users, epsilon, delta)
     if isinstance(randomizer, TableProfile):
-        seen = table_cells(randomizer, n_users) if rounds > 1 and rate == 1 else []
-        found = max([found, *(Certified(composed_below([(cells, rounds)], epsilon, delta), 0.0) for cells in seen)])
+        pairs = table_cells(randomizer, n_users) if rounds > 1 and rate == 1 else []
+        found = max([found, *(Certified(composed_below([(cells, rounds)], epsilon, delta), 0.0) for cells in pairs)])
     elif rounds > 1 or rate < 1:
         composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate)
         found = max(found, Certified(composed, 0.0))
@@ -113,17 +113,17 @@ def table_account(
     table: tuple[tuple[float, ...], ...], n_users: int, side: str, epsilon: float | None = None,
     delta: float | None = None, rounds: int = 1,
 ) -> Certified:  # fmt: skip
-    """Guarantee of a shuffled randomizer given by its table (upper), or what explicit data sets lose (lower).
+    """Guarantee of a shuffled randomizer given by its table (upper), or divergence of explicit data sets (lower).
 
     The upper bound is the worst certified blanket divergence over all ordered pairs of values; after several rounds it
     is the bound for every randomizer with the table's local budget.  For the lower bound all others hold one value,
-    each in turn, for every pair; where there are few users, every data set is enumerated.  Of several rounds a few
-    pairs that tell most are composed, every round with the same data set.
+    maximum over it and over the pair; for few users, every data set is enumerated.  Over several rounds a few
+    pairs of largest divergence are composed, with the same data set in every round.
 
     Parameters
     ----------
     table
-        Row x holds the chances of the messages for the value x; rows sum to 1 within 1e-12, and a message that one
+        Row x is the distribution of the message for the value x; rows sum to 1 within 1e-12, and a message that one
         value may send, every value may.
 
     Source: the reduction of Balle, Bell, Gascon, Nissim 2019, for each pair of values.
@@ -145,12 +145,12 @@ def table_account(
 def rappor_sums(
     epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None, rounds: int = 1
 ) -> Certified:
-    """Guarantee where the one-hot vectors of RAPPOR are added up, bit by bit (upper), or what is lost at least (lower).
+    """Guarantee of the sum of one-hot vectors of RAPPOR, bit by bit (upper), or lower bound of it (lower).
 
     Every user flips each bit of its one-hot vector with probability ``1 / (exp(epsilon0 / 2) + 1)``, and the sum of
-    each bit over the users is seen, as in a secure aggregation of vectors.  To replace a value turns two bits; given
-    what the others hold, their two sums are independent, and each is a shuffled binary response of budget
-    ``epsilon0 / 2``.  So the upper bound is that of two rounds of it, for whatever the others hold.  For the lower one
+    each bit over the users is observed, as in secure aggregation of vectors.  Replacing a value flips two bits; given
+    the values of the others, their two sums are independent, and each is a shuffled binary response of budget
+    ``epsilon0 / 2``.  So the upper bound is that of two rounds of it, for every data set.  For the lower one
     all others hold the value that is replaced; beyond a billion users it is 0.  The vectors' length does not matter.
 
     Proof: book, chapter on check-in, proposition *One-hot vectors that are added up*.
@@ -164,7 +164,7 @@ def rappor_sums(
     """
     bit = KaryProfile(epsilon0 / 2, 2)
     if side == "lower":
-        if n_users > 10**9:  # users beyond which a lower bound takes too long
+        if n_users > 10**9:  # too slow beyond
             return Certified(0.0, 0.0)
         return Certified(shuffled_rounds_lower(bit, n_users, 2 * rounds, epsilon, delta), 0.0)
     return shuffled_rounds(bit, n_users, 2 * rounds, epsilon, delta)
@@ -245,8 +245,8 @@ def largest_budget(
         return stepped_back(lambda budget: one_round(at(budget), n_users, None, delta)[0], value, epsilon)
     example = at(1.0)
     buckets = getattr(example, "n_buckets", None)
-    found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
-    return min(found, MAX_EPSILON0)
+    epsilon0 = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
+    return min(epsilon0, MAX_EPSILON0)
 
 
 def least_noise(n_users: int, epsilon: float, delta: float) -> float:

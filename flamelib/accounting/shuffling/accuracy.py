@@ -1,4 +1,4 @@
-"""Accuracy in the shuffle model with one message a user: exact errors, the best plan, and what nobody can beat.
+"""Accuracy in the single-message shuffle model: exact errors, the best plan, and lower bounds.
 
 Errors are mean squared errors of an *unnormalised* sum of values in [0, 1]; the estimator is unbiased, so that
 they are variances.  Standard library only.  Proofs: book, chapter on the privacy blanket, the sections on how accurate
@@ -16,7 +16,7 @@ from flamelib.core.logspace import below
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import Domain, DomainError, check, plainly
 
-UNIT_INTERVAL = Domain("a user's value", low=0, high=1)  # domain of a user's value
+UNIT_INTERVAL = Domain("a user's value", low=0, high=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -
     .. math:: \frac{1}{(1-\gamma)^2}\sum_i\Big[(1-\gamma)\Big(x_i^2+\frac{f_i(1-f_i)}{k^2}\Big)
               +\gamma\frac{2k+1}{6k}-\Big((1-\gamma)x_i+\frac\gamma2\Big)^2\Big],
 
-    evaluated with the squares of :math:`x_i` cancelled by hand.
+    evaluated with the squares of :math:`x_i` cancelled analytically.
     """
     _check(n_levels, blanket_mass)
     total = math.fsum(_user_variance(UNIT_INTERVAL.accept("values", value), n_levels, blanket_mass) for value in values)
@@ -51,13 +51,13 @@ def _user_variance(value: float, n_levels: int, mass: float) -> float:
 
 
 def _coin_variance(n_levels: int, mass: float) -> float:
-    """Variance of a message whose sender holds 0 or 1: only the blanket moves it."""
+    """Variance of the message of a user with value 0 or 1: that of the blanket alone."""
     return mass * (2 * n_levels + 1) / (6 * n_levels) - mass * mass / 4
 
 
 @plainly
 def worst_input(n_levels: int, blanket_mass: float) -> float:
-    r"""The value in [0, 1/2] at which a user adds most to the error (exact); its mirror image adds as much.
+    r"""The value x in [0, 1/2] of the largest error per user (exact); 1 - x has the same.
 
     It is :math:`(1-\gamma k)_+ / (2(1-\gamma)k)`.
     """
@@ -93,7 +93,7 @@ def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""The number of levels with the least worst-case error at (epsilon, delta), and that error (exact).
 
     Theorem 3.1 is applied to the true alphabet of :math:`k+1` messages and :math:`n-1` other users, so that
-    :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards until nothing better can follow: the error of
+    :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards until none can be better: the error of
     :math:`k` levels is at least :math:`n\,h(\gamma_k)` with :math:`h(\gamma) = (\gamma/3-\gamma^2/4)/(1-\gamma)^2`,
     which increases on [0, 1).  That takes about one and a half times as many steps as the best number of levels.
 

@@ -1,32 +1,32 @@
 r"""Certified expectation of the positive part of a sum of independent variables, behind every shuffling bound.
 
-S is the sum of n copies of (0 with probability :math:`1-\gamma`, else L); the divergence is the mean of its positive
-part over the mean number :math:`\gamma n` of blanket users.  Few combinations of atoms are summed one by one.  Else
-the transform :math:`M(s)^n`, :math:`M(s) = 1 + \gamma E[e^{sL}-1]`, is inverted on a vertical line through the saddle
-point t,
+S is the sum of n i.i.d. terms (0 with probability :math:`1-\gamma`, else L); the divergence is
+:math:`E[S_+]/(\gamma n)`, :math:`\gamma n` being the mean number of blanket users.  If the multisets of atoms are few,
+they are enumerated.  Else the moment generating function :math:`M(s)^n`, :math:`M(s) = 1 + \gamma E[e^{sL}-1]`, is
+inverted on a Bromwich contour, the vertical line through the saddle point t,
 
 .. math:: E[S_+] = \frac1\pi \int_0^\infty \mathrm{Re}\,\frac{M(t+iy)^n - N(t+iy)}{(t+iy)^2}\,dy ,
 
-at a cost that depends neither on n nor on the alphabet.  Where nearly every user contributes one value, and not a
-positive one, the combinations of few other values are summed, and the rest is bounded.  N is the transform on the event
-that no user contributes anything positive, where :math:`S_+ = 0`: it is left out where it is not negligible, so that
-rare gains do not drown in it.  Every error has a sign or a bound:
+at a cost that depends neither on n nor on the alphabet.  Where the most probable atom is not positive and nearly
+certain, the multisets of few other atoms are enumerated, and the remaining mass is bounded.  N is the transform on the
+event :math:`\max_i L_i \le 0`, where :math:`S_+ = 0`: where it is not negligible it is subtracted, against
+cancellation.  Every error has a sign or a bound:
 
-1. *Discretisation.*  By Poisson summation the trapezoid rule with step h returns
-   :math:`\sum_j e^{-jtD} E[(S+jD)_+]`, :math:`D = 2\pi/h`: too large, by terms that Chernoff's bound controls.
-2. *Cut.*  Independent Gaussian noise of standard deviation :math:`\tau` added to S only raises the expectation and
-   multiplies the integrand by :math:`e^{\tau^2 s^2/2}`, so that the part beyond the cut is at most
+1. *Aliasing.*  By Poisson summation the trapezoid rule with step h returns
+   :math:`\sum_j e^{-jtD} E[(S+jD)_+]`, :math:`D = 2\pi/h`: too large, by terms that the Chernoff bound controls.
+2. *Cutoff.*  Independent Gaussian noise of standard deviation :math:`\tau` added to S only raises the expectation and
+   multiplies the integrand by :math:`e^{\tau^2 s^2/2}`, so that the tail beyond the cutoff is at most
    :math:`(M(t)^n + N(t)) e^{\tau^2 t^2/2} \frac1\pi \int_{y_0}^\infty y^{-2} e^{-\tau^2y^2/2} dy` (no noise where
-   the law's own decay, or for many users the central limit, is enough).  The price of the noise is at most
-   :math:`\tau^2` times the density of the noisy sum at 0, which the same sum computes; where it is too high the noise
-   is lowered.
-3. *Values in equal steps*: one period of the line holds everything.  The sum stops early only by the decay of pairs one
-   step apart, which bounds the whole half period; it runs to its end where N is taken off, which decays more slowly.
-4. *Quadrature* of a continuous law: ``slip`` of the law.  *Round-off*: bounded term by term; in sums over counts a
-   difference of gains and losses is known up to a rounding of their sizes.
+   the decay of M, or for many users that of :math:`M^n`, is enough).  Its bias is at most :math:`\tau^2` times the
+   density of the smoothed sum at 0, which the same trapezoid sum computes; where it is too large :math:`\tau` is
+   reduced.
+3. *Lattice distributions*: the integrand is periodic, one period is the integral.  The sum is truncated by the decay of
+   pairs one step apart, which bounds the whole half period; not where N, which decays more slowly, is subtracted.
+4. *Quadrature* of a continuous distribution: its ``quadrature_error``.  *Round-off*: bounded term by term; for
+   multisets the rounding of positive and negative parts is bounded relative to their absolute values.
 
-The result is a low and a high end of :math:`\log E[S_+]/(\gamma n)`; nothing in it depends on how fast the
-integrand happens to decay.  Proofs: book, chapter on the privacy blanket, section on how the blanket divergence is
+The result is a lower and an upper bound of :math:`\log E[S_+]/(\gamma n)`; validity does not depend on how fast the
+integrand decays.  Proofs: book, chapter on the privacy blanket, section on how the blanket divergence is
 computed.
 """
 
@@ -43,227 +43,225 @@ from flamelib.core.arrays import Complexes, Reals, Wholes
 from flamelib.core.logspace import ROUNDING_16, UNIT
 from flamelib.core.search import root
 
-RTOL_OMITTED = 1e-9  # relative size of what is left out; also the root of a negligible probability
-SMOOTHING = 3e-3  # standard deviation of the smoothing noise at first, in units of 1/t
-MAX_SUM_TERMS = 2e6  # terms of a sum at most
-TERMS_TO_SAVE = 1e4  # terms from which on a sum with fewer is looked for
+RTOL_OMITTED = 1e-9  # omitted mass relative to E[S_+]; its square: a negligible probability
+SMOOTHING = 3e-3  # initial standard deviation of the smoothing noise, in units of 1/t
+MAX_SUM_TERMS = 2e6  # terms of a trapezoid sum, at most
+TERMS_TO_SAVE = 1e4  # number of terms above which truncation with fewer terms is preferred
 RTOL_TIGHT = 6e-7  # relative width of a certified bracket
-RTOL_QUICK = 1e-6  # relative size of what a quick sum leaves out
-GROWTH_LOST = -0.5  # change of M from which on 1 and it lose digits
-MIN_MOMENT = 1e-300  # least M: below it no delta is a double
-MAX_UNCOMMON = 1.0  # mean number of uncommon messages at most, for which their combinations are summed
-MAX_COMBINATIONS = 20_000  # combinations of uncommon messages that are summed
+RTOL_QUICK = 1e-6  # relative truncation error of an uncertified sum
+GROWTH_LOST = -0.5  # M - 1 below which 1 + (M - 1) cancels
+MIN_MOMENT = 1e-300  # lower bound of M: below it delta underflows
+MAX_UNCOMMON = 1.0  # mean number of messages other than the mode, at most, for which multisets are enumerated
+MAX_COMBINATIONS = 20_000  # enumerated multisets of messages other than the mode
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """Lower and upper end of ``log(E[S_+] / (mass n))``."""
+    """Lower and upper bound of ``log(E[S_+] / (mass n))``."""
 
     low: float
     high: float
 
 
-NO_DELTA = Bracket(-math.inf, -math.inf)  # bracket of log delta where delta is 0
+NO_DELTA = Bracket(-math.inf, -math.inf)  # log delta where delta is 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Step along the line, noise, where to stop; bounds on what lies beyond, for the expectation and its density."""
+    """Trapezoid step, standard deviation of the noise, cutoff; tail bounds for the expectation and the density."""
 
     step: float
     noise: float
     cut: float
-    beyond: float
-    dense: float = 0.0
+    tail: float
+    density_tail: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The trapezoid sum, and bounds on its errors: of either sign, and upwards only."""
+    """Trapezoid sum, its two-sided error, and its upward biases by aliasing and by smoothing."""
 
     total: float
-    either: float
-    wrapped: float
-    price: float
+    error: float
+    aliased: float
+    bias: float
 
     @property
     def width(self) -> float:
-        return 2 * self.either + self.wrapped + self.price
+        return 2 * self.error + self.aliased + self.bias
 
 
-class _Line:
-    """The sum tilted by ``exp(t S)``, t at the saddle point: trapezoid sums along the line, and their errors."""
+class _Contour:
+    """S under the tilt ``exp(t S)``, t at the saddle point: trapezoid sums on the vertical line, and their errors."""
 
     def __init__(self, law: LossLaw, n_users: int) -> None:
         self.law, self.n, self.mass = law, n_users, law.mass
         self.values, self.weights = law.points
-        self.largest, self.shifts = float(self.values.max()), dict[float, float]()
-        self.active, self.passive = _parted(law)
-        self.span = _span(law)
+        self.max_loss, self.log_ratios = float(self.values.max()), dict[float, float]()
+        self.gains, self.losses = _signed_parts(law)
+        self.spacing = _lattice_spacing(law)
         self.t = self._saddle()
         self.moment, log_moment = self._moment(self.t)
         self.log_scale = self.n * log_moment
         tilted = self.mass * self.weights * np.exp(self.t * self.values) / self.moment
-        self.spread = float(tilted @ np.abs(self.values))
-        self.feet = self._feet(tilted)
-        self.width = (self.feet[-1][1] ** 2 * math.pi**2 / 4 + 2 / self.t**2) ** -0.5
-        self.nobody = self._nobody()
-        self.slack = self._scale_error()
-        self.scale = (1 - self.nobody) * self.width / (self.t**2 * math.sqrt(2 * math.pi))
+        self.mean_abs = float(tilted @ np.abs(self.values))
+        self.decays = self._decays(tilted)
+        self.width = (self.decays[-1][1] ** 2 * math.pi**2 / 4 + 2 / self.t**2) ** -0.5
+        self.null_mass = self._null_mass()
+        self.log_error = self._scale_error()
+        self.scale = (1 - self.null_mass) * self.width / (self.t**2 * math.sqrt(2 * math.pi))
 
     def _saddle(self) -> float:
-        """Where the integrand is least on the points; any t > 0 is valid, this one is efficient."""
-        size = self.mass * float(self.weights @ self.values**2)
-        low = high = math.log(1 / math.sqrt(self.n * size))
-        end = math.log(700 / self.largest)
+        """Saddle point: the real t > 0 at which the integrand is least.  Any t > 0 is valid."""
+        second_moment = self.mass * float(self.weights @ self.values**2)
+        low = high = math.log(1 / math.sqrt(self.n * second_moment))
+        limit = math.log(700 / self.max_loss)
         while self._slope(low) > 0:
             low -= 1
-        while self._slope(high) < 0 and high < end:
-            high = min(high + 1, end)
+        while self._slope(high) < 0 and high < limit:
+            high = min(high + 1, limit)
         return math.exp(root(self._slope, low, high, xtol=1e-3) if self._slope(high) > 0 else high)
 
     def _slope(self, log_t: float) -> float:
         r"""Slope in t of :math:`\log((M^n - N)/t^2)`, with :math:`M^n/N = e^x`."""
         t, n = math.exp(log_t), self.n
-        gain, gain_slope = self._tilted(self.active, t)
-        idle, idle_slope = self._tilted(self.passive, t)
-        idle += self.law.kept
-        if gain >= idle * 1e300:  # ratio of the probabilities to contribute and not, beyond double precision
+        gain, gain_slope = self._tilted(self.gains, t)
+        loss, loss_slope = self._tilted(self.losses, t)
+        loss += self.law.kept
+        if gain >= loss * 1e300:  # the loss part is below double precision
             return n * gain_slope / gain - 2 / t
-        x = n * math.log1p(gain / idle)
-        x_slope = n * (gain_slope - gain / idle * idle_slope) / (idle + gain)
-        return n * idle_slope / idle + x_slope / -math.expm1(-x) - 2 / t
+        x = n * math.log1p(gain / loss)
+        x_slope = n * (gain_slope - gain / loss * loss_slope) / (loss + gain)
+        return n * loss_slope / loss + x_slope / -math.expm1(-x) - 2 / t
 
     def _tilted(self, law: LossLaw, t: float) -> tuple[float, float]:
-        """``mass E e^{tL}`` over the points of a part, and its slope."""
+        """``mass E e^{tL}`` over the points of a part, and its derivative."""
         values, weights = law.points
-        growth = self.mass * weights * np.exp(np.minimum(t * values, 700))
-        return float(growth.sum()), float(growth @ values)
+        weighted = self.mass * weights * np.exp(np.minimum(t * values, 700))
+        return float(weighted.sum()), float(weighted @ values)
 
-    def _feet(self, tilted: Reals) -> list[tuple[float, float]]:
-        r"""Stretches of the line from its foot with a Gaussian rate of decay on each, longest first.
+    def _decays(self, tilted: Reals) -> list[tuple[float, float]]:
+        r"""Pairs (radius, rate): ``M^n`` decays like ``exp(-(rate y)^2 / 2)`` up to that radius; widest first.
 
-        :math:`|M(t+iy)/M(t)|^2 = 1 - 4\sum_{i<j} p_i p_j \sin^2(y(x_i-x_j)/2)` with p the tilted chances of one
-        user's contribution x, and :math:`\sin^2 u \ge (2u/\pi)^2` for :math:`|u| \le \pi/2`: so with V the part of the
+        :math:`|M(t+iy)/M(t)|^2 = 1 - 4\sum_{i<j} p_i p_j \sin^2(y(x_i-x_j)/2)` with p the tilted probabilities of one
+        user's term x, and :math:`\sin^2 u \ge (2u/\pi)^2` for :math:`|u| \le \pi/2`: so with V the part of the
         variance from pairs at most D apart, its n-th power is below :math:`e^{-2nVy^2/\pi^2}` for
         :math:`|y| \le \pi/D`.
         """
-        values, chances = np.append(self.values, 0.0), np.append(tilted, self.law.kept / self.moment)
+        values, probs = np.append(self.values, 0.0), np.append(tilted, self.law.kept / self.moment)
         order = np.argsort(values)
-        values, chances = values[order], chances[order]
-        x, span = values - float(chances @ values), float(values[-1] - values[0])
-        below = np.stack([np.append(0.0, np.cumsum(chances * x**power)) for power in range(3)])
-        lost = 32 * UNIT * len(x) * float(below[2, -1])
-        sizes = [size for size in (0.125 * span, 0.25 * span, float(np.abs(values).max())) if size < span]
+        values, probs = values[order], probs[order]
+        x, span = values - float(probs @ values), float(values[-1] - values[0])
+        moments = np.stack([np.append(0.0, np.cumsum(probs * x**power)) for power in range(3)])
+        roundoff = 32 * UNIT * len(x) * float(moments[2, -1])
+        gaps = [gap for gap in (0.125 * span, 0.25 * span, float(np.abs(values).max())) if gap < span]
         parts = []
-        for size in (*sizes, span):
-            first, last = np.searchsorted(x, x - 1.000001 * size), np.searchsorted(x, x + 1.000001 * size, "right")
-            none, one, two = below[:, last] - below[:, first]
-            parts.append((size, max(float(chances @ (x * x * none - 2 * x * one + two)) / 2 - lost, 0.0)))
-        return [(math.pi / (1.000001 * size), 1.998 / math.pi * math.sqrt(self.n * part)) for size, part in parts]
+        for gap in (*gaps, span):
+            first, last = np.searchsorted(x, x - 1.000001 * gap), np.searchsorted(x, x + 1.000001 * gap, "right")
+            m0, m1, m2 = moments[:, last] - moments[:, first]
+            parts.append((gap, max(float(probs @ (x * x * m0 - 2 * x * m1 + m2)) / 2 - roundoff, 0.0)))
+        return [(math.pi / (1.000001 * gap), 1.998 / math.pi * math.sqrt(self.n * var)) for gap, var in parts]
 
     def _growth(self, t: float) -> float:
-        """``M(t) - 1``: on the points where they stand for the law, else in closed form."""
+        """``M(t) - 1``: by quadrature up to ``reach``, else in closed form."""
         if t <= self.law.reach:
             return self.mass * float(self.weights @ np.expm1(t * self.values))
         return self.mass * float(self.law.transform(np.array([t + 0j]))[0].real)
 
     def _moment(self, t: float) -> tuple[float, float]:
-        """``M(t)`` and its logarithm: where it is small, by a sum of positive terms, and not below ``MIN_MOMENT``."""
+        """``M(t)`` and its logarithm: where it is small, by a sum of positive terms, at least ``MIN_MOMENT``."""
         growth = self._growth(t)
         if growth > GROWTH_LOST or not isinstance(self.law, AtomicLaw):
             return 1 + growth, math.log1p(growth)
         moment = max(self.law.kept + self._tilted(self.law, t)[0], MIN_MOMENT)
         return moment, math.log(moment)
 
-    def _nobody(self) -> float:
-        """Tilted chance that no user contributes anything positive; 0 where it does not count."""
-        self.idle = self.law.kept + self._tilted(self.passive, self.t)[0]
-        atomic = isinstance(self.active, AtomicLaw)
-        self.gain = self._tilted(self.active, self.t)[0] if atomic else self.mass + self._growth(self.t)
-        log_share = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
-        return math.exp(log_share) if log_share > 2 * math.log(RTOL_OMITTED) else 0.0
+    def _null_mass(self) -> float:
+        """Tilted probability N(t) / M(t)^n that no term is positive; 0 where it is negligible."""
+        self.loss = self.law.kept + self._tilted(self.losses, self.t)[0]
+        atomic = isinstance(self.gains, AtomicLaw)
+        self.gain = self._tilted(self.gains, self.t)[0] if atomic else self.mass + self._growth(self.t)
+        log_null = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
+        return math.exp(log_null) if log_null > 2 * math.log(RTOL_OMITTED) else 0.0
 
     def _powers(self, y: Reals) -> tuple[Complexes, Reals]:
-        """``(M(t+iy)/M(t))^n``, less N where that counts; and the size against which its round-off is stated.
+        """``(M(t+iy)/M(t))^n``, minus ``N/M(t)^n`` unless negligible; and the modulus that multiplies the round-off.
 
-        A relative error of M of one moves an n-th power by n times the power of degree n - 1, and the logarithm of a
-        small M by once more its inverse.
+        An error e of M changes ``M^n`` by ``n M^(n-1) e``, and by ``1/M`` as much through the logarithm of a small M.
         """
-        fewer = max(self.n - 2, 0)
-        if not self.nobody:
-            log = _log1p(self.mass * self.law.turn(self.t, y) / self.moment)
-            return np.asarray(np.exp(self.n * log)), np.asarray(np.exp(fewer * log.real))
-        idle = self.mass * self.passive.turn(self.t, y) / self.idle
-        gain = (self.gain + self.mass * self.active.turn(self.t, y)) / self.idle
-        log_idle, log_all = _log1p(idle), _log1p(idle + gain)
-        alone, together = self.n * log_idle, self.n * log_all
-        ratio = self.n * _log1p(gain / np.where(idle == -1, 1, 1 + idle))
-        near = (ratio.real < 1) & (idle != -1)
-        close = np.exp(alone) * np.expm1(np.where(near, ratio, 0))
-        power = self.nobody * np.where(near, close, np.exp(together) - np.exp(alone))
-        # Mean number of gains from which one or more is almost certain.
-        some = min(self.n * self.gain / self.idle, 4.0)  # of a difference of powers, against the larger one
-        return np.asarray(power), self.nobody * some * np.exp(fewer * np.maximum(log_idle.real, log_all.real))
+        degree = max(self.n - 2, 0)
+        if not self.null_mass:
+            log = _log1p(self.mass * self.law.increment(self.t, y) / self.moment)
+            return np.asarray(np.exp(self.n * log)), np.asarray(np.exp(degree * log.real))
+        loss = self.mass * self.losses.increment(self.t, y) / self.loss
+        gain = (self.gain + self.mass * self.gains.increment(self.t, y)) / self.loss
+        log_loss, log_all = _log1p(loss), _log1p(loss + gain)
+        null_power, full_power = self.n * log_loss, self.n * log_all
+        ratio = self.n * _log1p(gain / np.where(loss == -1, 1, 1 + loss))
+        is_small = (ratio.real < 1) & (loss != -1)
+        small = np.exp(null_power) * np.expm1(np.where(is_small, ratio, 0))
+        power = self.null_mass * np.where(is_small, small, np.exp(full_power) - np.exp(null_power))
+        # Derivative of a difference of powers, relative to the larger power.
+        slope = min(self.n * self.gain / self.loss, 4.0)
+        return np.asarray(power), self.null_mass * slope * np.exp(degree * np.maximum(log_loss.real, log_all.real))
 
     def quick(self) -> float:
-        """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
-        most, goal = self.most(), RTOL_QUICK * self.scale
-        if most < -750.0:  # logarithm of a delta that no double holds
-            return most
+        """Uncertified log divergence, to about 1e-3, by one short sum."""
+        upper, goal = self.chernoff(), RTOL_QUICK * self.scale
+        if upper < -750.0:  # delta underflows
+            return upper
         total = self._sums(self._early(goal) or self._late(3 * SMOOTHING / self.t, goal)).total
         return self.log_scale + math.log(max(total, 5e-324)) - math.log(self.mass * self.n)
 
-    def bracket(self, close: float) -> Bracket:
-        """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
-        largest = self.most()
-        if largest < -750.0:
-            return Bracket(-math.inf, largest)
-        wanted, steps, goal = self.scale, [], RTOL_OMITTED * close / RTOL_TIGHT
-        # Square of the terms at most, times the wanted width, for one of a curve's many brackets.
-        most = MAX_SUM_TERMS if close <= RTOL_QUICK else math.sqrt(1e6 / close)
-        start = max(SMOOTHING, 0.9 * math.sqrt(close)) / self.t
-        plan = self._early(goal * wanted) or self._late(start, goal * wanted, most)
-        for _ in range(5):  # sums at most, each with less noise
+    def bracket(self, rtol: float) -> Bracket:
+        """Certified bracket of the log divergence; the smoothing is reduced until its width is ``rtol``."""
+        upper = self.chernoff()
+        if upper < -750.0:
+            return Bracket(-math.inf, upper)
+        scale, steps, goal = self.scale, [], RTOL_OMITTED * rtol / RTOL_TIGHT
+        # Fewer terms for the wide brackets of a curve.
+        terms = MAX_SUM_TERMS if rtol <= RTOL_QUICK else math.sqrt(1e6 / rtol)
+        noise = max(SMOOTHING, 0.9 * math.sqrt(rtol)) / self.t
+        plan = self._early(goal * scale) or self._late(noise, goal * scale, terms)
+        for _ in range(5):  # trapezoid sums, at most
             sums = self._sums(plan)
-            if sums.width <= close * sums.total or self.span:
+            if sums.width <= rtol * sums.total or self.spacing:
                 break
-            wanted = min(wanted, max(sums.total, 1e-9 * wanted))
-            steps.append((plan.noise, sums.price))
-            plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted, most)
-            # Share of a bracket's width for which no long sum is worth it.
-            lost = sums.price < 0.1 * sums.width  # round-off is all the rest, and stays
-            if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (lost and plan.cut > TERMS_TO_SAVE * plan.step):
+            scale = min(scale, max(sums.total, 1e-9 * scale))
+            steps.append((plan.noise, sums.bias))
+            plan = self._late(min(noise, _reduced_noise(steps, rtol * scale / 3)), goal * scale, terms)
+            done = sums.bias < 0.1 * sums.width  # the width is round-off: no longer sum reduces it
+            if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (done and plan.cut > TERMS_TO_SAVE * plan.step):
                 break
         return self._ends(sums)
 
-    def most(self) -> float:
-        r"""Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(et)`: enough where no double can hold delta."""
-        return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.slack
+    def chernoff(self) -> float:
+        r"""Chernoff bound :math:`E[S_+] \le E[e^{tS}]/(et)` of the log divergence."""
+        return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.log_error
 
     def _ends(self, sums: _Sums) -> Bracket:
-        common, slack = self.log_scale - math.log(self.mass * self.n), self.slack
-        low, high = sums.total - sums.either - sums.wrapped - sums.price, sums.total + sums.either
-        return Bracket(common + math.log(low) - slack if low > 0 else -math.inf, common + math.log(high) + slack)
+        log_unit, slack = self.log_scale - math.log(self.mass * self.n), self.log_error
+        low, high = sums.total - sums.error - sums.aliased - sums.bias, sums.total + sums.error
+        return Bracket(log_unit + math.log(low) - slack if low > 0 else -math.inf, log_unit + math.log(high) + slack)
 
     def _scale_error(self) -> float:
         if self.moment < 1 + GROWTH_LOST and isinstance(self.law, AtomicLaw):
-            lost = 1.0
+            cancellation = 1.0
         else:
             growth = np.abs(np.expm1(np.minimum(self.t * self.values, 700)))
-            lost = self.mass * float(self.weights @ growth) / self.moment
-        inputs = self.n * (self.t * self.spread + lost)
-        return ROUNDING_16 * (inputs + abs(self.log_scale) + 8) + self._slip(0.0)
+            cancellation = self.mass * float(self.weights @ growth) / self.moment
+        input_error = self.n * (self.t * self.mean_abs + cancellation)
+        return ROUNDING_16 * (input_error + abs(self.log_scale) + 8) + self._quad_error(0.0)
 
-    def _slip(self, y: float) -> float:
-        """Relative error of ``M(t+iy)^n`` by quadrature, against ``M(t)^n``; the closed forms have none."""
+    def _quad_error(self, y: float) -> float:
+        """Quadrature error of ``M(t+iy)^n`` relative to ``M(t)^n``; closed forms have none."""
         size = math.hypot(self.t, y)
-        return self.n * self.mass * self.law.slip(min(size, self.law.reach)) / self.moment
+        return self.n * self.mass * self.law.quadrature_error(min(size, self.law.reach)) / self.moment
 
     def _sums(self, plan: _Plan) -> _Sums:
-        block = 2**17  # terms held at once: memory
+        block = 2**17  # terms in memory at once
         count = 2 + math.floor(plan.cut / plan.step)
-        total = density = either = doubtful = 0.0
+        total = density = error = density_error = 0.0
         for start in range(0, count, block):
             y = plan.step * np.arange(start, min(start + block, count), dtype=float)
             s = np.asarray(self.t + 1j * y, complex)
@@ -272,25 +270,25 @@ class _Line:
                 damping[0] /= 2
             powers, sizes = self._powers(y)
             damped, kernel = powers * damping, self._kernel(s)
-            doubts = self._doubt(y, plan.noise) * sizes * np.abs(damping)
+            errors = self._errors(y, plan.noise) * sizes * np.abs(damping)
             total += float((damped * kernel).real.sum())
             density += float(damped.real.sum())
-            either += float(doubts @ np.abs(kernel))
-            doubtful += float(doubts.sum())
-        price = plan.noise**2 * (abs(density) + doubtful + plan.dense)
-        return _Sums(total, either + plan.beyond, self._aliases(plan.step), price)
+            error += float(errors @ np.abs(kernel))
+            density_error += float(errors.sum())
+        bias = plan.noise**2 * (abs(density) + density_error + plan.density_tail)
+        return _Sums(total, error + plan.tail, self._aliases(plan.step), bias)
 
-    def _doubt(self, y: Reals, noise: float) -> Reals:
-        """Relative error of each term: round-off of the sum, the noise and the phases; quadrature."""
+    def _errors(self, y: Reals, noise: float) -> Reals:
+        """Relative error of each term: round-off of sum, damping and phases; quadrature."""
         size = np.hypot(self.t, y)
         # 4.0: roundings of the sum.
-        phases = 4.0 + y * (max(self.largest, 0.0) + self.n * self.spread) + (noise * size) ** 2
+        phases = 4.0 + y * (max(self.max_loss, 0.0) + self.n * self.mean_abs) + (noise * size) ** 2
         phases += 2 * self.n * self.mass * (size > self.law.reach)
-        near = 14 * self.width
-        return np.asarray(ROUNDING_16 * phases + np.where(y <= near, self._slip(near), self._slip(math.inf)))
+        cut = 14 * self.width
+        return np.asarray(ROUNDING_16 * phases + np.where(y <= cut, self._quad_error(cut), self._quad_error(math.inf)))
 
     def _step(self, goal: float) -> float:
-        """Largest step whose wrapped terms are negligible."""
+        """Largest step whose aliases are at most ``goal``."""
         step: float = min(2 * math.pi * self.t / 30, 2 * math.pi * self.width / 8)
         for _ in range(16):
             if self._aliases(step) <= goal:
@@ -299,111 +297,111 @@ class _Line:
         return step
 
     def _aliases(self, step: float) -> float:
-        """Chernoff bound on the wrapped terms, relative to ``M(t)^n``: shifts by D up and down."""
-        self.shifts = self.shifts or self._shifted()
+        """Chernoff bound on the aliases, relative to ``M(t)^n``: shifts by multiples of D up and down."""
+        self.log_ratios = self.log_ratios or self._log_ratios()
         period = 2 * math.pi / step
-        bounds = [(other > self.t, self._wrapped(other, period)) for other in self.shifts]
+        bounds = [(tilt > self.t, self._alias(tilt, period)) for tilt in self.log_ratios]
         return min(bound for up, bound in bounds if not up) + min(bound for up, bound in bounds if up)
 
-    def _wrapped(self, other: float, period: float) -> float:
-        log_ratio = self.shifts[other]
+    def _alias(self, tilt: float, period: float) -> float:
+        log_ratio = self.log_ratios[tilt]
         if log_ratio == math.inf:
             return math.inf
-        gap = period * abs(other - self.t)
-        log_bound = log_ratio - gap - 1 - math.log(other)
-        return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-gap))
+        exponent = period * abs(tilt - self.t)
+        log_bound = log_ratio - exponent - 1 - math.log(tilt)
+        return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-exponent))
 
-    def _shifted(self) -> dict[float, float]:
-        """Logarithm of ``M(other)^n`` over ``M(t)^n`` (upper) for the shifts; closed forms are asked for together."""
+    def _log_ratios(self) -> dict[float, float]:
+        """``log(M(tilt)^n / M(t)^n)`` (upper bound) by tilt; one call of the closed form for all beyond ``reach``."""
         shares = [*(1 - 2.0**-i for i in range(1, 8)), *(1 + 2.0**i for i in range(-8, 4))]
-        others = [other for share in shares if (other := self.t * share) * self.largest <= 600]
-        far = [other for other in others if other > self.law.reach]
+        tilts = [tilt for share in shares if (tilt := self.t * share) * self.max_loss <= 600]
+        far = [tilt for tilt in tilts if tilt > self.law.reach]
         closed = dict(zip(far, self.law.transform(np.array(far, complex)).real.tolist() if far else (), strict=True))
         found = dict.fromkeys((self.t * share for share in shares), math.inf)
-        for other in others:
-            log_moment = math.log1p(self.mass * closed[other]) if other in closed else self._moment(other)[1]
-            found[other] = self.n * log_moment - self.log_scale + 2 * self.slack
+        for tilt in tilts:
+            log_moment = math.log1p(self.mass * closed[tilt]) if tilt in closed else self._moment(tilt)[1]
+            found[tilt] = self.n * log_moment - self.log_scale + 2 * self.log_error
         return found
 
     def _kernel(self, s: Complexes) -> Complexes:
-        """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""
-        return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
+        """Transform of the positive part; on a lattice, summed over the periods of the line."""
+        return np.asarray((self.spacing / 2 / np.sinh(self.spacing / 2 * s)) ** 2 if self.spacing else s**-2)
 
     def _lattice(self, goal: float) -> _Plan:
-        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`.
+        r"""Lattice distribution: one period, no noise; the kernel is at most :math:`\pi^2/4y^2`.
 
-        The sum stops early only by the decay of pairs one step apart, which is that of the whole half period; and not
-        where N is taken off, which decays more slowly.
+        Truncated only by the decay of pairs one step apart, which bounds the whole half period; not where N, which
+        decays more slowly, is subtracted.
         """
-        half = math.pi / self.span
+        half = math.pi / self.spacing
         count = math.ceil(half / self._step(goal))
         step = 2 * half / (2 * count + 1)
-        decays = [] if self.nobody else self._nearest(goal, half)
-        for foot, steep, near in decays:
-            if foot >= 0.99999 * half:
-                return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        decays = [] if self.null_mass else self._cutoffs(goal, half)
+        for radius, rate, cut in decays:
+            if radius >= 0.99999 * half:
+                return _Plan(step, 0.0, cut, 2.5 * _gauss_tail(rate, cut))
         return _Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
     def _early(self, goal: float) -> _Plan | None:
-        """Stop near the foot, where the central limit has done its work, if noise can do the rest of the line."""
-        if self.span:
+        """Truncation by the Gaussian decay of ``M^n`` inside its radius; noise bounds the tail beyond the radius."""
+        if self.spacing:
             return self._lattice(goal)
-        for foot, steep, near in self._nearest(goal, math.inf):
-            if not self.nobody:
-                noise = 4 / foot
-                while _gauss_tail(noise, foot) > goal:
+        for radius, rate, cut in self._cutoffs(goal, math.inf):
+            if not self.null_mass:
+                noise = 4 / radius
+                while _gauss_tail(noise, radius) > goal:
                     noise *= 1.05
                 if noise * self.t > 30:
-                    continue  # so much noise costs more than any sum is worth
+                    continue  # the bias of the noise exceeds the gain
                 lift = math.exp(0.5 * (noise * self.t) ** 2)
-                inner, outer = lift * _gauss_tail(steep, near), lift * _gauss_tail(noise, foot)
-                return _Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)
+                inner, outer = lift * _gauss_tail(rate, cut), lift * _gauss_tail(noise, radius)
+                return _Plan(self._step(goal), noise, cut, inner + outer, inner * cut**2 + outer * radius**2)
         return None
 
-    def _nearest(self, goal: float, end: float) -> list[tuple[float, float, float]]:
-        """Feet within which their own decay is enough, with the place where it is; those with few terms first."""
-        found = [(foot, steep, _fall(steep, goal)) for foot, steep in self.feet]
-        enough = [one for one in found if one[2] < min(one[0], end)]
-        few = TERMS_TO_SAVE * self._step(goal) if enough else 0.0
-        return sorted(enough, key=lambda one: max(one[2], few))
+    def _cutoffs(self, goal: float, limit: float) -> list[tuple[float, float, float]]:
+        """Triples (radius, rate, cutoff) with the tail beyond the cutoff at most ``goal``; few terms first."""
+        bounds = [(radius, rate, _cutoff(rate, goal)) for radius, rate in self.decays]
+        valid = [bound for bound in bounds if bound[2] < min(bound[0], limit)]
+        free = TERMS_TO_SAVE * self._step(goal) if valid else 0.0
+        return sorted(valid, key=lambda bound: max(bound[2], free))
 
-    def _late(self, noise: float, goal: float, most: float = MAX_SUM_TERMS) -> _Plan:
-        """Stop where the law's own decay is enough, or where noise is, after this many terms at most."""
-        step, far = self._step(goal), _fall(noise, goal)
-        fade, log_left = self._fade(goal)
-        if fade < far and fade <= most * step:
-            return _Plan(step, 0.0, fade, math.exp(log_left) / (math.pi * fade))
-        while far > most * step:
-            noise, far = 1.3 * noise, _fall(1.3 * noise, goal)
-        left = (1 + self.nobody) * math.exp(0.5 * (noise * self.t) ** 2) * _gauss_tail(noise, far)
-        return _Plan(step, noise, far, left, left * far**2)
+    def _late(self, noise: float, goal: float, terms: float = MAX_SUM_TERMS) -> _Plan:
+        """Truncation by the decay of M, or else by the decay of the noise, ``terms`` of them at most."""
+        step, cut = self._step(goal), _cutoff(noise, goal)
+        decay_cut, log_tail = self._fade(goal)
+        if decay_cut < cut and decay_cut <= terms * step:
+            return _Plan(step, 0.0, decay_cut, math.exp(log_tail) / (math.pi * decay_cut))
+        while cut > terms * step:
+            noise, cut = 1.3 * noise, _cutoff(1.3 * noise, goal)
+        tail = (1 + self.null_mass) * math.exp(0.5 * (noise * self.t) ** 2) * _gauss_tail(noise, cut)
+        return _Plan(step, noise, cut, tail, tail * cut**2)
 
     def _fade(self, goal: float) -> tuple[float, float]:
-        """Where the law's own decay makes the rest negligible (``inf`` if it never does), and its logarithm there."""
+        """Cutoff by the decay of M (``inf`` if there is none), and the logarithm of the integrand there."""
         atoms, smooth = self.law.decay(self.t)
-        if self.nobody or not smooth:
+        if self.null_mass or not smooth:
             return math.inf, 0.0
-        share = math.exp(math.log(goal * min(self.t, 1.0)) / self.n)
-        wanted = share * self.moment - 1 + self.mass * (1 - atoms)
-        if wanted <= 0:
+        root_goal = math.exp(math.log(goal * min(self.t, 1.0)) / self.n)
+        allowed = root_goal * self.moment - 1 + self.mass * (1 - atoms)
+        if allowed <= 0:
             return math.inf, 0.0
-        place = self.mass * smooth / wanted
-        return place, self.n * math.log((1 - self.mass + self.mass * (atoms + smooth / place)) / self.moment)
+        cut = self.mass * smooth / allowed
+        return cut, self.n * math.log((1 - self.mass + self.mass * (atoms + smooth / cut)) / self.moment)
 
 
-def _parted(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
-    """The part of a law that may be positive, and an atomic part that is not (empty for noise)."""
+def _signed_parts(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
+    """The part L > 0 of a distribution (all of a continuous one), and the atoms L <= 0."""
     if not isinstance(law, AtomicLaw):
         return law, AtomicLaw(np.zeros(0), np.zeros(0), law.mass, law.kept)
-    gains = law.values > 0
-    active, passive = (AtomicLaw(law.values[part], law.weights[part], law.mass, law.kept) for part in (gains, ~gains))
-    return active, passive
+    mask = law.values > 0
+    gains, losses = (AtomicLaw(law.values[part], law.weights[part], law.mass, law.kept) for part in (mask, ~mask))
+    return gains, losses
 
 
-def _span(law: LossLaw) -> float:
-    """Spacing of the lattice that all values lie on, where they are a few equal steps from 0; else 0."""
-    sizes = np.unique(np.abs(law.values[law.values != 0])) if isinstance(law, AtomicLaw) else np.zeros(0)
-    return float(sizes[0]) if len(sizes) == 1 else 0.0
+def _lattice_spacing(law: LossLaw) -> float:
+    """Lattice spacing where all nonzero atoms are of equal modulus; else 0."""
+    moduli = np.unique(np.abs(law.values[law.values != 0])) if isinstance(law, AtomicLaw) else np.zeros(0)
+    return float(moduli[0]) if len(moduli) == 1 else 0.0
 
 
 def _log1p(z: Complexes) -> Complexes:
@@ -412,19 +410,19 @@ def _log1p(z: Complexes) -> Complexes:
     return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))
 
 
-def _lowered(steps: list[tuple[float, float]], goal: float) -> float:
-    """Noise for a price: it falls with the square of the noise, or with the noise itself where S can be exactly 0."""
-    noise, price = steps[-1]
-    if not price > goal:
+def _reduced_noise(history: list[tuple[float, float]], goal: float) -> float:
+    """Noise with a bias of ``goal``: the bias is O(noise^2), or O(noise) where P(S = 0) > 0."""
+    noise, bias = history[-1]
+    if not bias > goal:
         return noise
     power: float = 2.0
-    if len(steps) > 1 and noise < steps[-2][0] and price < steps[-2][1]:
-        power = math.log(steps[-2][1] / price) / math.log(steps[-2][0] / noise)
-    return float(noise * max((goal / price) ** (1 / min(max(power, 1.0), 2.0)), 1e-3))
+    if len(history) > 1 and noise < history[-2][0] and bias < history[-2][1]:
+        power = math.log(history[-2][1] / bias) / math.log(history[-2][0] / noise)
+    return float(noise * max((goal / bias) ** (1 / min(max(power, 1.0), 2.0)), 1e-3))
 
 
-def _fall(rate: float, goal: float) -> float:
-    """Where the tail of a Gaussian decay of this rate is below the goal."""
+def _cutoff(rate: float, goal: float) -> float:
+    """Cutoff beyond which the Gaussian tail of this rate is at most ``goal``."""
     if rate == 0:
         return math.inf
     cut = 4 / rate
@@ -438,146 +436,145 @@ def _gauss_tail(rate: float, cut: float) -> float:
     return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * (rate * cut) ** 2 * cut)
 
 
-def bracket(law: LossLaw, n_users: int, close: float = RTOL_TIGHT) -> Bracket:
-    """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
+def bracket(law: LossLaw, n_users: int, rtol: float = RTOL_TIGHT) -> Bracket:
+    """Certified bracket of the log divergence, of width about ``rtol`` or less."""
     if law.points[0].max() <= 0:
         return NO_DELTA
-    return _counted(law, n_users) or _Line(law, n_users).bracket(close)
+    return _by_multisets(law, n_users) or _Contour(law, n_users).bracket(rtol)
 
 
 def quick(law: LossLaw, n_users: int) -> float:
-    """Uncertified logarithm of the divergence, for finding the place at which to certify."""
+    """Uncertified log divergence, for the search of the epsilon at which to certify."""
     if law.points[0].max() <= 0:
         return -math.inf
-    counted = _counted(law, n_users)
-    return counted.high if counted else _Line(law, n_users).quick()
+    enumerated = _by_multisets(law, n_users)
+    return enumerated.high if enumerated else _Contour(law, n_users).quick()
 
 
 def tilt(law: LossLaw, n_users: int) -> float:
-    """At which Chernoff's bound is small, for this law and for those like it; 1 where sums over counts are quick."""
-    return 1.0 if law.points[0].max() <= 0 or _counted(law, n_users) else _Line(law, n_users).t
+    """Tilt of a small Chernoff bound, for this distribution and similar ones; 1 where multisets are enumerated."""
+    return 1.0 if law.points[0].max() <= 0 or _by_multisets(law, n_users) else _Contour(law, n_users).t
 
 
 def chernoff(law: LossLaw, n_users: int) -> float:
-    """Chernoff's upper bound of the logarithm of the divergence; that of the counts where they are few."""
+    """Chernoff upper bound of the log divergence; that of the enumeration where multisets are few."""
     if law.points[0].max() <= 0:
         return -math.inf
-    counted = _counted(law, n_users)
-    return counted.high if counted else _Line(law, n_users).most()
+    enumerated = _by_multisets(law, n_users)
+    return enumerated.high if enumerated else _Contour(law, n_users).chernoff()
 
 
 def chernoff_at(law: AtomicLaw, n_users: int, t: float) -> float:
-    """Chernoff's upper bound at this tilt, which costs next to nothing; infinite where doubles do not hold it."""
+    """Chernoff upper bound of the log divergence at this tilt; ``inf`` on overflow."""
     if not 0 < t * law.values.max() < 700:
         return -math.inf if law.values.max() <= 0 else math.inf
-    gains = np.expm1(t * law.values)
-    growth = law.mass * float(law.weights @ gains)
+    increments = np.expm1(t * law.values)
+    growth = law.mass * float(law.weights @ increments)
     moment = law.kept + law.mass * float(law.weights @ np.exp(t * law.values))
     if growth <= GROWTH_LOST and not moment > 0:
         return math.inf
     log_scale = n_users * (math.log1p(growth) if growth > GROWTH_LOST else math.log(moment))
-    slack = ROUNDING_16 * (n_users * law.mass * float(law.weights @ np.abs(gains)) + abs(log_scale) + 8)
+    slack = ROUNDING_16 * (n_users * law.mass * float(law.weights @ np.abs(increments)) + abs(log_scale) + 8)
     return log_scale - 1 - math.log(t * law.mass * n_users) + slack
 
 
-def _counted(law: LossLaw, n_users: int) -> Bracket | None:
-    """Sums over the counts of atoms, where there are few combinations or few that matter."""
+def _by_multisets(law: LossLaw, n_users: int) -> Bracket | None:
+    """Bracket by enumeration of multisets, where they are few or few of them have any mass."""
     if not isinstance(law, AtomicLaw):
         return None
-    # Combinations of atoms that are summed one by one.
-    return _enumerated(law, n_users) if _combinations(law, n_users) <= 100_000 else _seldom(law, n_users)
+    # Multisets, at most, that are all enumerated.
+    return _enumerated(law, n_users) if _combinations(law, n_users) <= 100_000 else _rare_multisets(law, n_users)
 
 
-def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:
-    """Distinct values with a user's probability of each, "not a blanket user" (value 0) included."""
+def _atoms(law: AtomicLaw) -> tuple[Reals, Reals]:
+    """Values and probabilities of one user's term, 0 for "not a blanket user" included."""
     values = np.append(law.values, 0.0)
-    chances = np.append(law.weights * law.mass, law.kept)
-    return values[chances > 0], chances[chances > 0]
+    probs = np.append(law.weights * law.mass, law.kept)
+    return values[probs > 0], probs[probs > 0]
 
 
 def _combinations(law: AtomicLaw, n_users: int) -> float:
-    free = len(_cells(law)[0]) - 1
+    free = len(_atoms(law)[0]) - 1
     return math.exp(sum(math.log((n_users + i) / i) for i in range(1, free + 1)))
 
 
 def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
-    """Sum over all counts of the atoms: positive terms only, the relative error of whose chances is a few roundings."""
-    values, chances = _cells(law)
-    counts, log_ways = _every(n_users, len(values))
-    low, high = _excesses(log_ways + np.log(chances) @ counts, values @ counts, np.abs(values) @ counts)
-    error = ROUNDING_16 * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
+    """Sum over all multisets of atoms: positive terms, whose probabilities have a relative error of a few roundings."""
+    values, probs = _atoms(law)
+    counts, log_coefs = _multisets(n_users, len(values))
+    low, high = _log_excess(log_coefs + np.log(probs) @ counts, values @ counts, np.abs(values) @ counts)
+    error = ROUNDING_16 * (gammaln(n_users + 1) + n_users * np.abs(np.log(probs)).max() + 8)
     scale = math.log(law.mass * n_users)
     return Bracket(low - scale - error, high - scale + error)
 
 
-def _excesses(logs: Reals, excess: Reals, sizes: Reals) -> tuple[float, float]:
-    """Logarithm of a mean of positive parts, from below and from above.
+def _log_excess(logs: Reals, excess: Reals, sizes: Reals) -> tuple[float, float]:
+    """Lower and upper bound of ``log sum(exp(logs) excess_+)``.
 
-    The difference of gains and losses is known up to a rounding of their sizes, which is taken or added: where they
-    cancel, what is left is nothing but that.
+    The round-off of the excess is bounded relative to ``sizes``, the sums of absolute values, against cancellation.
     """
     ends = []
-    for doubt in (-ROUNDING_16, ROUNDING_16):
-        inside = excess + doubt * sizes
-        gains = inside > 0
-        ends.append(_logsum(logs[gains] + np.log(inside[gains])) if gains.any() else -math.inf)
+    for rounding in (-ROUNDING_16, ROUNDING_16):
+        shifted = excess + rounding * sizes
+        positive = shifted > 0
+        ends.append(_log_sum_exp(logs[positive] + np.log(shifted[positive])) if positive.any() else -math.inf)
     return ends[0], ends[1]
 
 
 @functools.lru_cache(maxsize=4)
-def _every(total: int, letters: int) -> tuple[Reals, Reals]:
-    """Counts of so many letters, and the logarithm of the number of ways to come by them."""
+def _multisets(total: int, letters: int) -> tuple[Reals, Reals]:
+    """Count vectors of this total, and the logarithms of their multinomial coefficients."""
     counts = histograms(total, letters).T.astype(np.float64)
     return counts, gammaln(total + 1) - gammaln(counts + 1).sum(0)
 
 
-def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:
-    r"""Sum over the counts of all atoms but the commonest, which is not positive; at most K such messages are sent.
+def _rare_multisets(law: AtomicLaw, n_users: int) -> Bracket | None:
+    r"""Sum over the multisets of at most K atoms other than the mode, which is not positive.
 
-    With q the chance of one and R their number, :math:`S_+ \le l R` for the largest value l, and what is left out is
+    With q the probability of such an atom, R their number and l the largest value, :math:`S_+ \le l R`; omitted is
     :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.
-    None where what is left out counts.
+    None where that is not negligible.
     """
-    values, chances = _cells(law)
-    common = int(chances.argmax())
-    values, chances, usual = np.delete(values, common), np.delete(chances, common), float(values[common])
-    mean = n_users * float(chances.sum())
-    if mean > MAX_UNCOMMON or usual > 0 or not values.max(initial=0.0) > 0:
+    values, probs = _atoms(law)
+    mode = int(probs.argmax())
+    values, probs, modal = np.delete(values, mode), np.delete(probs, mode), float(values[mode])
+    mean = n_users * float(probs.sum())
+    if mean > MAX_UNCOMMON or modal > 0 or not values.max(initial=0.0) > 0:
         return None
-    counts, log_orders = _few(len(values))
-    most, possible = int(counts.max()), counts.sum(axis=0) <= n_users
-    counts, log_orders = counts[:, possible], log_orders[possible]
-    sent = counts.sum(axis=0)
-    excess, sizes = (v @ counts + u * (n_users - sent) for v, u in ((values, usual), (np.abs(values), abs(usual))))
+    counts, log_facts = _small_multisets(len(values))
+    most, valid = int(counts.max()), counts.sum(axis=0) <= n_users
+    counts, log_facts = counts[:, valid], log_facts[valid]
+    total = counts.sum(axis=0)
+    excess, sizes = (v @ counts + u * (n_users - total) for v, u in ((values, modal), (np.abs(values), abs(modal))))
     log_falling = np.append(0.0, np.log(np.maximum(n_users - np.arange(most), 1)).cumsum())
-    logs = log_falling[sent] - log_orders + np.log(chances) @ counts + (n_users - sent) * math.log1p(-mean / n_users)
-    low, high = _excesses(logs, excess, sizes)
-    rest = math.log(values.max()) + (most + 1) * math.log(mean) - math.lgamma(most + 1)
-    if rest > low + math.log(RTOL_OMITTED):
+    logs = log_falling[total] - log_facts + np.log(probs) @ counts + (n_users - total) * math.log1p(-mean / n_users)
+    low, high = _log_excess(logs, excess, sizes)
+    omitted = math.log(values.max()) + (most + 1) * math.log(mean) - math.lgamma(most + 1)
+    if omitted > low + math.log(RTOL_OMITTED):
         return None
-    error = ROUNDING_16 * (most * (float(np.abs(np.log(chances)).max()) + math.log(n_users)) + 8)
+    error = ROUNDING_16 * (most * (float(np.abs(np.log(probs)).max()) + math.log(n_users)) + 8)
     scale = math.log(law.mass * n_users)
-    return Bracket(low - scale - error, float(np.logaddexp(high, rest)) - scale + error)
+    return Bracket(low - scale - error, float(np.logaddexp(high, omitted)) - scale + error)
 
 
 @functools.cache
-def _few(letters: int) -> tuple[Wholes, Reals]:
-    """Counts of so many letters, all up to some total, and the logarithm of the product of their factorials."""
+def _small_multisets(letters: int) -> tuple[Wholes, Reals]:
+    """Count vectors of every total up to a maximum, and the logarithms of the products of their factorials."""
     total = next(
-        most for most in itertools.count(1) if math.comb(most + 1 + letters, letters) > MAX_COMBINATIONS or most == 150
+        top for top in itertools.count(1) if math.comb(top + 1 + letters, letters) > MAX_COMBINATIONS or top == 150
     )
     counts = histograms(total, letters + 1)[:, :-1].T
     return counts, gammaln(counts + 1).sum(0)
 
 
 def histograms(total: int, letters: int) -> Wholes:
-    """Every way to write ``total`` as a sum of counts, in order of the number that they are digits of."""
-    found = list(itertools.combinations(range(total + letters - 1), letters - 1))
-    bars = np.array(found, dtype=np.int64).reshape(len(found), letters - 1)
+    """Count vectors of this total over ``letters`` letters, in lexicographic order."""
+    positions = list(itertools.combinations(range(total + letters - 1), letters - 1))
+    bars = np.array(positions, dtype=np.int64).reshape(len(positions), letters - 1)
     ends = np.full((len(bars), 1), total + letters - 1)
     return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
 
 
-def _logsum(logs: Reals) -> float:
+def _log_sum_exp(logs: Reals) -> float:
     top = logs.max()
     return float(top + math.log(np.exp(logs - top).sum()))

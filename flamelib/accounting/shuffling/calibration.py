@@ -1,4 +1,4 @@
-"""From a guarantee to the noise it needs: least blanket mass, and the rounding that goes with it."""
+"""Calibration: the least blanket mass of a guarantee, and the number of levels of its summation protocol."""
 
 import functools
 import math
@@ -15,24 +15,24 @@ from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-MAX_LEVELS = 2**40  # levels at most, far beyond any best number of them
+MAX_LEVELS = 2**40  # number of levels, at most
 
 
 def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
-    r"""Least mass found at which the certified blanket divergence keeps (epsilon, delta), read both ways.
+    r"""Least mass found at which the certified blanket divergence keeps (epsilon, delta), in delta and in epsilon.
 
     At this mass the divergence at ``epsilon`` is at most ``delta``, and the epsilon certified at ``delta`` is at
     most ``epsilon``; so the answer errs towards more noise.  The mass :math:`k / (e^\varepsilon + k - 1)`, whose
     local budget is ``epsilon``, always does and is never exceeded.  Where epsilon is below a tenth of
-    :math:`\delta^2`, or a thousandth of delta, it hardly matters, and every digit of delta takes ten times as long as
-    elsewhere: there delta is certified to 1e-5 of itself, and read at ``epsilon`` alone.  Epsilon is above 0, delta
-    below 1.
+    :math:`\delta^2`, or a thousandth of delta, every digit of delta takes ten times as long as elsewhere and epsilon is
+    insensitive to it: there the relative width of the bracket of delta is 1e-5, and only delta is checked.  Epsilon is
+    above 0, delta below 1.
     Adjacency: replace-one.
     """
     n_users, n_buckets, epsilon, delta = check(
         n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta
     ).values()
-    return _read_back(n_users, n_buckets, _least_mass(n_users, n_buckets, epsilon, delta), epsilon, delta)
+    return _certified_mass(n_users, n_buckets, _least_mass(n_users, n_buckets, epsilon, delta), epsilon, delta)
 
 
 def _least_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
@@ -45,13 +45,13 @@ def _least_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> f
         return math.log(found) if found > 0 else -math.inf
 
     local = _local_mass(n_buckets, epsilon)
-    least = n_buckets / (math.expm1(MAX_EPSILON0) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
+    least = n_buckets / (math.expm1(MAX_EPSILON0) + n_buckets) * (1 + 1e-12)  # that of MAX_EPSILON0
     start = least if delta > 0 and least < local and log_delta(least) <= math.log(delta) else 0.0
     return smallest_epsilon(log_delta, delta, at_most=local, at_least=start)
 
 
-def _read_back(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
-    """A mass, raised until the epsilon certified at ``delta`` is at most the one wanted: its search ends just above."""
+def _certified_mass(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
+    """The mass, increased until the epsilon certified at ``delta`` is at most ``epsilon``."""
     local, step = _local_mass(n_buckets, epsilon), 1e-10
     if _is_flat(epsilon, delta):
         return mass
@@ -94,81 +94,79 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
         plans.append(_plan(n_users, previous, mass))
         share = mass / (levels + 1)
         worst_mse = functools.partial(_worst_mse, n_users, share)
-        levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MAX_LEVELS))
-        # Levels from which steps lead no further; all of these are compared in the end.
+        levels = _argmin(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MAX_LEVELS))
         if levels == previous or (len(plans) > 1 and levels <= 24):
             break
     best = plans[-1]
-    if previous <= 32:  # levels up to which every number of them is compared
-        best = _best_of_all(_better(plans, n_users, epsilon, delta), n_users, epsilon, delta)
-    mass = _read_back(n_users, best.n_levels + 1, best.blanket_mass, epsilon, delta)
+    if previous <= 32:  # optimality is verified up to 32 levels
+        best = _optimal(_extrapolated(plans, n_users, epsilon, delta), n_users, epsilon, delta)
+    mass = _certified_mass(n_users, best.n_levels + 1, best.blanket_mass, epsilon, delta)
     return _plan(n_users, best.n_levels, mass)
 
 
 def _is_flat(epsilon: float, delta: float) -> bool:
-    # Epsilon is flat in the mass where it is so small beside delta.
+    # Epsilon is insensitive to the mass where it is far below delta.
     return epsilon < max(0.1 * delta * delta, 1e-3 * delta)
 
 
 def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
     """The certified blanket divergence at ``epsilon`` (upper)."""
-    close = 1e-5 if _is_flat(epsilon, delta) else RTOL_TIGHT  # width of the bracket of log delta there
-    return float(_certified(n_users, n_buckets, mass, epsilon, delta, close))
+    rtol = 1e-5 if _is_flat(epsilon, delta) else RTOL_TIGHT  # width of the bracket of log delta there
+    return float(_certified(n_users, n_buckets, mass, epsilon, delta, rtol))
 
 
 def _certified(
-    n_users: int, n_buckets: int, mass: float, epsilon: float | None, delta: float, close: float = RTOL_TIGHT
+    n_users: int, n_buckets: int, mass: float, epsilon: float | None, delta: float, rtol: float = RTOL_TIGHT
 ) -> Certified:
-    """What ``blanket:lem-reduction`` answers, no finer than it takes to tell delta from the one that is wanted."""
+    """Value of ``blanket:lem-reduction``, no more accurate than the comparison with the target requires."""
     profile = KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
     law, target = blanket_law(profile), math.log(delta) if delta else -math.inf
 
     def certified(at: float) -> Bracket:
-        found = bracket(law(at), n_users, 1e-3)  # width of the bracket of log delta at first
-        margin = 4.0 * (found.high - found.low)  # widths off the target that are enough
+        found = bracket(law(at), n_users, 1e-3)  # initial width of the bracket of log delta
+        margin = 4.0 * (found.high - found.low)  # distance to the target, in widths, of a decided comparison
         is_clear = found.low - margin > target or found.high + margin < target or found.high == -math.inf
-        return found if is_clear else bracket(law(at), n_users, close)
+        return found if is_clear else bracket(law(at), n_users, rtol)
 
     wanted = delta if epsilon is None else None
     return answer(certified, estimate(law, n_users), profile.epsilon0, epsilon, wanted)
 
 
-def _better(plans: list[SummationPlan], n_users: int, epsilon: float, delta: float) -> SummationPlan:
-    """A good plan, from some: the mass grows about like a power of the alphabet."""
-    before, best = ([*plans[-1:], *plans])[-2:]
-    while best.n_levels != before.n_levels:
-        alphabets, masses = ((best.n_levels + 1, before.n_levels + 1), (best.blanket_mass, before.blanket_mass))
-        # Least power of the alphabet with which the mass grows.
+def _extrapolated(plans: list[SummationPlan], n_users: int, epsilon: float, delta: float) -> SummationPlan:
+    """Improved plan, by extrapolating the mass as a power of the alphabet size."""
+    previous, best = ([*plans[-1:], *plans])[-2:]
+    while best.n_levels != previous.n_levels:
+        alphabets, masses = ((best.n_levels + 1, previous.n_levels + 1), (best.blanket_mass, previous.blanket_mass))
         power = max(math.log(masses[0] / masses[1]) / math.log(alphabets[0] / alphabets[1]), 0.05)
 
         def error(levels: int, share: float = masses[0] / alphabets[0] ** power, power: float = power) -> float:
             return summation_worst_mse(n_users, levels, share * (levels + 1) ** power)
 
         most = alphabets[0] * (0.999 / masses[0]) ** (1 / power)
-        levels = _least(error, max(min(int(most) - 1, MAX_LEVELS), 1))
+        levels = _argmin(error, max(min(int(most) - 1, MAX_LEVELS), 1))
         if levels == best.n_levels:
             break
         found = _plan(n_users, levels, _least_mass(n_users, levels + 1, epsilon, delta))
         if found.mse >= best.mse:
             break
-        before, best = best, found
+        previous, best = best, found
     return best
 
 
-def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float) -> SummationPlan:
-    """A plan that no number of levels betters, from a good one."""
+def _optimal(best: SummationPlan, n_users: int, epsilon: float, delta: float) -> SummationPlan:
+    """Optimal plan over all numbers of levels, by branch and bound from a good one."""
 
     def excluded(first: int, error: Callable[[float], float]) -> bool:
-        """Whether this many levels and more need a mass at which an error, which grows with it, is that of the best."""
+        """Whether the mass at which this increasing error equals the best one is too small for ``first`` levels."""
         mass = _mass_of(error, best.mse / n_users)
         return mass == 0 or _divergence(n_users, first + 1, mass, epsilon, delta) > delta
 
     end = 2 * best.n_levels
-    while not excluded(end, _beyond):
+    while not excluded(end, _least_error):
         end *= 2
-    stretches = [(best.n_levels + 1, end), (1, best.n_levels - 1)]
-    while stretches:
-        first, last = stretches.pop()
+    intervals = [(best.n_levels + 1, end), (1, best.n_levels - 1)]
+    while intervals:
+        first, last = intervals.pop()
         if first > last or excluded(first, functools.partial(_error_of_user, last)):
             continue
         if first == last:
@@ -176,12 +174,12 @@ def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float
             best = min(best, found, key=lambda plan: plan.mse)
         else:
             middle = (first + last) // 2
-            stretches += [(middle + 1, last), (first, middle)]
+            intervals += [(middle + 1, last), (first, middle)]
     return best
 
 
 def _mass_of(error: Callable[[float], float], target: float) -> float:
-    """The mass at which an error that grows with it reaches a target, at least; 0 where it is never below."""
+    """Mass at which an increasing error reaches a target (upper bound); 0 where it is never below."""
     tiny = 1e-300  # least mass
     if error(tiny) >= target:
         return 0.0
@@ -196,8 +194,8 @@ def _error_of_user(levels: int, mass: float) -> float:
     return summation_worst_mse(2, levels, mass) / 2
 
 
-def _beyond(mass: float) -> float:
-    """Least error of a user at any number of levels with at least this mass."""
+def _least_error(mass: float) -> float:
+    """Least error per user at any number of levels with at least this mass."""
     return (mass / 3 - mass * mass / 4) / (1 - mass) ** 2
 
 
@@ -210,8 +208,8 @@ def _worst_mse(n_users: int, share: float, levels: int) -> float:
     return summation_worst_mse(n_users, levels, (levels + 1) * share)
 
 
-def _least(error: Callable[[int], float], most: int) -> int:
-    """Where an error that falls and then rises is least on 1..most: small numbers one by one, the others by thirds."""
+def _argmin(error: Callable[[int], float], most: int) -> int:
+    """Argmin on 1..most of an error that falls and then rises: exhaustive for small numbers, else ternary search."""
     low, high = 1, most
     while high - low > 8:
         third = (high - low) // 3

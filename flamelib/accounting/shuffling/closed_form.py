@@ -1,14 +1,14 @@
 r"""Amplification by shuffling in closed form: the blanket paper's bounds and what they are compared with.
 
 Adjacency everywhere: one user's value is replaced.  Each pair of budgets takes exactly one of ``epsilon`` and
-``delta`` and answers with the other; an upper answer is never below what its lemma says.  What Hoeffding's and
-Bennett's inequalities ask of a randomizer is three numbers of the amplification variable
-:math:`L = r - e^{\varepsilon} r'`, :math:`r, r'` being the likelihood ratios of two inputs against the blanket law.
+``delta`` and answers with the other; an upper answer is never below what its lemma says.  Hoeffding's and
+Bennett's inequalities depend on a randomizer by three numbers of the amplification variable
+:math:`L = r - e^{\varepsilon} r'`, :math:`r, r'` being the likelihood ratios of two inputs against the blanket.
 Everything is computed by logarithms, so that no local budget from ``1e-300`` to ``700`` cancels or overflows, delta may
 be ``1e-300`` and the number of users ``1e15``; a positive bound below the smallest double is answered as that double.
 An ``epsilon`` of at least the local budget costs no delta at all (pure local privacy survives shuffling), and a bound
-that never reaches ``delta`` below the local budget answers the local budget.  A theorem that is silent answers ``inf``.
-Standard library only: the same source runs in a browser.  Proofs: book, chapter on the privacy blanket.
+that never reaches ``delta`` below the local budget answers the local budget.  Outside its regime a theorem answers
+``inf``.  Standard library only: the same source runs in a browser.  Proofs: book, chapter on the privacy blanket.
 
 Source: Balle, Bell, Gascon, Nissim 2019.
 """
@@ -87,9 +87,9 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     blankets = blanket_mass * n_users
     if delta == 0 or blankets < 14 * math.log(4 / delta):
         return math.inf
-    surely = blankets - math.sqrt(2 * blankets * math.log(2 / delta))
-    left = 1 - blanket_mass + math.sqrt(2 * blanket_mass * math.log(2 / delta) / n_users)
-    return above(math.sqrt(32 * math.log(4 / delta) / surely) * left)
+    lower = blankets - math.sqrt(2 * blankets * math.log(2 / delta))
+    factor = 1 - blanket_mass + math.sqrt(2 * blanket_mass * math.log(2 / delta) / n_users)
+    return above(math.sqrt(32 * math.log(4 / delta) / lower) * factor)
 
 
 @states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper", rests_on="cited")
@@ -117,13 +117,13 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LossShape:
-    r"""What does not depend on epsilon: with :math:`a = e^{\varepsilon} - 1`,
+    r"""Parameters of L that do not depend on epsilon: with :math:`a = e^{\varepsilon} - 1`,
 
     .. math:: b = \mathtt{spread}\,(e^{\varepsilon} + 1), \qquad
               E[L^2] = a^2\,\mathtt{cross} + (1 + e^{2\varepsilon})\,(\mathtt{same} - \mathtt{cross}).
 
-    ``odds`` is :math:`\gamma / (1 - \gamma)`; ``log_gap`` the logarithm of ``same - cross``, which the profiles'
-    two moments would lose to cancellation at a small local budget.
+    ``odds`` is :math:`\gamma / (1 - \gamma)`; ``log_gap`` the logarithm of ``same - cross``, without the
+    cancellation of the two moments at a small local budget.
     """
 
     epsilon0: float
@@ -265,7 +265,7 @@ def phi_over_square(u: float) -> float:
 
 
 def withdrawn_curve(shape: LossShape, n_users: int) -> LogDelta:
-    """The form before the correction: every term divided by ``a m`` (no bound)."""
+    """Bennett's inequality before the correction: every term divided by ``a m`` (no bound)."""
     mass, odds = shape.mass, shape.odds
     scale = -shape.log_mass - math.log(n_users)
 
@@ -285,18 +285,18 @@ def _mean_inverse(n: int, odds: float) -> float:
     :math:`((1+t)^n - 1)/t`.  Many successes: Waring's series of inverse rising factorials, whose error is below
     ``1e-17``.  Else the probabilities themselves, by their recurrence.
     """
-    chance = odds / (1 + odds) if odds < 1e300 else 1.0
+    prob = odds / (1 + odds) if odds < 1e300 else 1.0
     if n <= 1000:
         rate = min(math.log1p(odds), 1000.0)
         return math.fsum(-math.exp(-i * rate) * math.expm1((i - n) * rate) / (n - i) for i in range(n))
-    if n * chance > 200:
-        term, total = 1 / ((n + 1) * chance), 0.0
+    if n * prob > 200:
+        term, total = 1 / ((n + 1) * prob), 0.0
         for j in range(1, 15):
             total += term
-            term *= j / ((n + j + 1) * chance)
+            term *= j / ((n + j + 1) * prob)
         return total
     weight, total, m = n * odds * math.exp(-n * math.log1p(odds)), 0.0, 1
-    while m <= n * chance or weight > 1e-18 * total:
+    while m <= n * prob or weight > 1e-18 * total:
         total += weight / m
         weight *= (n - m) / (m + 1) * odds
         m += 1
@@ -378,7 +378,7 @@ def histogram_epsilon(n_users: int, n_buckets: int, blanket_mass: float, delta: 
     .. math:: \varepsilon = \max\Big\{\sqrt{\frac{14\log(2/\delta)}{c}},\ \frac{27}{c}\Big\}, \qquad
               c = \frac{(n-1)\gamma}{k},
 
-    ``inf`` above 1, where the theorem is silent.  Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
+    ``inf`` above 1, outside the regime.  Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
     """
     n_users, n_buckets, blanket_mass, delta = check(
         n_users=n_users, n_buckets=n_buckets, blanket_mass=blanket_mass, delta=delta
@@ -507,7 +507,7 @@ def largest_epsilon0(
 
 
 def _log_delta(curve: LogDelta, epsilon0: float, epsilon: float) -> float:
-    """The curve, at most 0, and no delta from the local budget on."""
+    """The curve, at most 0, and ``-inf`` from the local budget on."""
     if epsilon >= epsilon0:
         return -math.inf
     return min(0.0, curve(epsilon)) if epsilon > 0 else 0.0
@@ -517,11 +517,11 @@ def _answer(
     bound: Callable[[LossShape, int], LogDelta], randomizer: BoundedProfile, n_users: int, epsilon: float | None,
     delta: float | None,
 ) -> float:  # fmt: skip
-    """The half of the pair that was not given; the door has seen to it that one was."""
+    """Delta at ``epsilon``, or epsilon at ``delta``; exactly one is given."""
     curve = bound(loss_shape(randomizer), n_users)
     if epsilon is not None:
         return probability(_log_delta(curve, randomizer.epsilon0, epsilon))
-    # Uncapped up to the local budget itself: the search needs the curve's slope, and its valley if it has one.
+    # Uncapped up to the local budget: the search needs the slope of the curve, and its minimum.
     return smallest_epsilon(
         lambda trial: curve(trial) if trial > 0 else math.inf, delta or 0.0, at_most=randomizer.epsilon0, rises=True
     )

@@ -7,20 +7,21 @@ users as in :mod:`flamelib.accounting.shuffling.bromwich`,
 .. math:: E[S_+] = \frac1\pi \int_0^t \frac{\mathrm{Im}\,M(x+i0)^n}{x^2}\,dx
           + \frac1\pi\,\mathrm{Im}\int_t^{\infty e^{i\varphi}} \frac{M(s)^n - (1-\gamma)^n}{s^2}\,ds :
 
-along the *lip* of the cut what rare large values contribute, any number of them; along the *ray* from t the bulk.  At
-the t where :math:`|M^n/s^2|` is least on the lip neither part cancels, so delta keeps its relative accuracy however
-small it is.  The law is not truncated, and the constant :math:`(1-\gamma)^n` (nobody sends a blanket message, S is 0)
-drops out exactly.
+the integral along the *lip* of the cut is the contribution of the tail of L, along the *ray* from t that of the bulk.
+At the t where :math:`|M^n/s^2|` is least on the lip neither part cancels, so delta keeps its relative accuracy however
+small it is.  The distribution is not truncated, and the constant :math:`(1-\gamma)^n` (the probability of no blanket
+message) drops out exactly.
 
 *Errors.*  Both integrals run over the logarithm of the distance, in panels with 16 nodes.  Every panel is halved until
 whole and halves agree, and then computed once more with a finer rule for M; the error stated is the sum over panels of
-what halving and the finer rule changed.  It is an estimate, not a proof, but a generous one: for analytic integrands
-the finer value is better by many orders of magnitude.  Added are what lies beyond the last panels, what the law's
-quadrature leaves out, and a bound on round-off, part by part (the imaginary part of M on the lip has terms of its own
+the changes by halving and by the finer rule.  It is an estimate, not a proof, but a generous one: for analytic
+integrands the finer value is better by many orders of magnitude.  Added are the tails beyond the last panels, those of
+the quadrature of M, and a bound on round-off, part by part (the imaginary part of M on the lip has terms of its own
 size).
 
-*The law.*  Write u for the log-likelihood ratio of the two inputs, up to a shift: :math:`(\tfrac12-y)/\sigma^2` with
-the blanket as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either half-line (*leg*; u from 0 up)
+*The distribution.*  Write u for the log-likelihood ratio of the two inputs, up to a shift:
+:math:`(\tfrac12-y)/\sigma^2` with the blanket as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either
+half-line (*leg*; u from 0 up)
 
 .. math:: L = L_0 + P\,(e^{\pm u} - 1), \qquad \text{density } c\, e^{-\kappa u - \sigma^2 u^2/2} .
 
@@ -43,29 +44,29 @@ from flamelib.core.logspace import LOG_OMITTED, ROUNDING_32, SMALLEST, UNIT
 
 Parts = tuple[Reals, Reals]
 
-PATH_GRID = np.linspace(0, 1, 97) ** 4  # grid on a path, on which sizes are evaluated
-PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # of a panel
+PATH_GRID = np.linspace(0, 1, 97) ** 4  # grid on a path for the magnitude of the integrand
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # Gauss-Legendre rule of a panel
 RAY_DIRECTION = cmath.exp(1j * math.radians(75))  # direction of the ray
-RTOL_PANEL = 1e-10  # change of a settled panel by halving, in units of the answer
-LOG_NEGLIGIBLE = 36.0  # minus the logarithm of a negligible integrand
+RTOL_PANEL = 1e-10  # tolerance of a panel, relative to the integral
+LOG_NEGLIGIBLE = 36.0  # minus the logarithm of a negligible integrand, relative to the largest
 LOG_RAY_LENGTH = 40.0  # length of the ray, in logarithms of the distance
-# Largest noise_std that is computed with and searched: of more, digits are lost; less of it hides less.
+# Largest noise_std in the numerics (larger ones cancel); delta decreases in noise_std.
 MAX_NOISE_STD = 1e6
-MIN_LOG_EXCESS = -700.0  # least logarithm of E[S_+] that is of use
+MIN_LOG_EXCESS = -700.0  # log E[S_+] below which a bound at a smaller epsilon is returned
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """Composite Gauss-Legendre rule on [0, 1]."""
 
-    places: Reals
+    nodes: Reals
     weights: Reals
 
     @classmethod
     def of(cls, nodes: int, panels: int) -> "_Rule":
         x, w = np.polynomial.legendre.leggauss(nodes)
-        places = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
-        return cls(places, np.tile(w / 2, panels) / panels)
+        unit_nodes = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
+        return cls(unit_nodes, np.tile(w / 2, panels) / panels)
 
 
 COARSE, FINE = _Rule.of(12, 4), _Rule.of(18, 4)  # for M
@@ -88,9 +89,9 @@ class _Leg:
 class GaussianLaw:
     """Gaussian noise on [0, 1], inputs 0 and 1; reference the blanket, or else a user who holds 1.
 
-    Of all values that the other users may hold in common, 1 gives most away for inputs in this order (seen on grids
-    of values, two to a million users): its likelihood ratio has the longest tail.  A user who is not there, with chance
-    ``1 - rate``, adds an atom at ``-mass * expm1(epsilon)``.
+    Of the values held by all other users, 1 maximises the divergence for inputs in this order (on grids of values, two
+    to a million users): its likelihood ratio has the heaviest tail.  Absence, of probability ``1 - rate``, is an atom
+    at ``-mass * expm1(epsilon)``.
     """
 
     noise_std: float
@@ -104,7 +105,7 @@ class GaussianLaw:
 
     @property
     def kept(self) -> float:
-        """Chance of a message that is seen, one minus ``mass`` at rate 1, without cancellation."""
+        """Probability of a non-blanket message: ``1 - mass`` at rate 1, without cancellation."""
         return self.rate * math.erf(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 0.0
 
     @cached_property
@@ -118,7 +119,7 @@ class GaussianLaw:
         return _Leg(start, math.exp(shift), 1), _Leg(start, math.exp(shift), -1)
 
     @property
-    def slant(self) -> float:
+    def kappa(self) -> float:
         r"""The linear coefficient :math:`\kappa` of the density's exponent."""
         return 0.5 if self.blanket else 0.0
 
@@ -129,23 +130,21 @@ class GaussianLaw:
         return flat * math.exp(-1 / (8 * self.noise_std**2)) / self.mass if self.blanket else flat
 
     @property
-    def farthest(self) -> float:
-        """The largest real s of use: the saddle point is well apart from 0, and no ``e^{sL}`` overflows."""
-        saddle = 2.5  # least saddle point
-        apart = (self.noise_std**2 * saddle + self.slant) * math.exp(-saddle)
-        # Largest s, in units of noise_std over the size of a leg, without overflow.
-        return min(apart, 8.0 * self.noise_std) / self.legs[0].size
+    def max_s(self) -> float:
+        """Largest real s: the saddle point is bounded away from 0, and no ``e^{sL}`` overflows."""
+        min_saddle = 2.5  # least saddle point
+        by_saddle = (self.noise_std**2 * min_saddle + self.kappa) * math.exp(-min_saddle)
+        return min(by_saddle, 8.0 * self.noise_std) / self.legs[0].size
 
     @property
-    def longest(self) -> float:
-        """A u beyond which the law of either input has no mass that matters."""
+    def max_u(self) -> float:
+        """A u beyond which the mass under either input is negligible."""
         return (0.5 if self.blanket else 1.0) / self.noise_std**2 + 10 / self.noise_std
 
     def transform(self, s: Complexes, rule: _Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
 
-        Those who are not there are included.  Second, the sums of the absolute real and imaginary parts of all that has
-        been added up.
+        Absence is included.  Second, the sums of absolute values of the real and of the imaginary parts of all terms.
         """
         total, size = np.zeros(s.shape, complex), np.zeros(s.shape, complex)
         near = np.angle(s) < 0.8  # argument of s up to which the path is real as far as the saddle point
@@ -171,60 +170,60 @@ class GaussianLaw:
         for low, high in pieces:
             first = path.at(low)
             step = (path.at(high) - first)[:, None]
-            u = first[:, None] + step * rule.places
+            u = first[:, None] + step * rule.nodes
             terms = step * _exp(s[:, None] * leg.values(u), less_one) * self._density(u)
             total += terms @ rule.weights
             size += np.abs(terms.real) @ rule.weights + 1j * (np.abs(terms.imag) @ rule.weights)
         return total, size
 
     def _path(self, leg: _Leg, s: Complexes, real_first: bool) -> "_Path":
-        """Real up to the saddle point and then steep, or turned from the start."""
-        reach = 0.7  # length of a path from a saddle point, in units of the turn
-        turn = (math.pi if leg is self.legs[0] else 0.0) - np.angle(s)
-        size, stiff = np.abs(s * leg.size), self.noise_std**2
+        """Real up to the saddle point and then of steepest descent, or sloping from the start."""
+        slope_length = 0.7  # length of the slope from a saddle point, in units of its height
+        height = (math.pi if leg is self.legs[0] else 0.0) - np.angle(s)
+        size, variance = np.abs(s * leg.size), self.noise_std**2
         if real_first:
-            saddle = np.maximum(np.log(2 * stiff / size), 1.0)
+            saddle = np.maximum(np.log(2 * variance / size), 1.0)
             for _ in range(40):
-                saddle = np.maximum(np.log((stiff * saddle + self.slant) / size), 1e-9)
-            return _Path(saddle, saddle + reach * turn, np.full(s.shape, 1 / reach))
-        length = np.maximum(1.6 * np.abs(turn), 1e-9)  # length of a path from 0, in units of the turn
+                saddle = np.maximum(np.log((variance * saddle + self.kappa) / size), 1e-9)
+            return _Path(saddle, saddle + slope_length * height, np.full(s.shape, 1 / slope_length))
+        length = np.maximum(1.6 * np.abs(height), 1e-9)  # length of the slope from 0, in units of its height
         if leg.sign > 0:
             length = np.maximum(length, np.log(1.5 / size))
-        return _Path(np.zeros(s.shape), length, turn / length)
+        return _Path(np.zeros(s.shape), length, height / length)
 
     def _pieces(self, leg: _Leg, s: Complexes, path: "_Path") -> list[tuple[Reals, Reals]]:
-        """Where on the path ``e^{sL}`` times the density matters: against its maximum, or its size at the saddle."""
+        """Subintervals where ``e^{sL}`` times the density is not negligible, relative to maximum or saddle point."""
 
         def exponent(v: Reals) -> Reals:
             u = path.at(v)
             with np.errstate(over="ignore", invalid="ignore"):
-                grown = np.nan_to_num((s * leg.values(u)).real, nan=-np.inf)
-            return np.asarray(grown - (self.slant * u + self.noise_std**2 / 2 * u * u).real)
+                log_growth = np.nan_to_num((s * leg.values(u)).real, nan=-np.inf)
+            return np.asarray(log_growth - (self.kappa * u + self.noise_std**2 / 2 * u * u).real)
 
         reach = 20 / self.noise_std
         v = PATH_GRID[:, None] * (np.minimum(path.corner, path.start + 3 * reach) + 1.5 * reach)
         sizes = exponent(v)
         real = np.where(v <= path.start, sizes, -np.inf)
-        # Minus the logarithm of the size at a saddle point that doubles still hold, with room.
+        # A saddle value below exp(-650) would underflow.
         top = np.where(path.start > 0, np.maximum(exponent(path.start), -650.0), sizes.max(axis=0))
-        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - LOG_OMITTED)
-        corner = np.minimum(path.corner, stop)
+        end = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - LOG_OMITTED)
+        corner = np.minimum(path.corner, end)
         if not path.start.any():
-            return [(0 * stop, corner / 2), (corner / 2, corner), (corner, stop)]
-        bulk = np.minimum(_last(v, real, real.max(axis=0) - LOG_OMITTED), np.minimum(path.start, stop))
-        return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
+            return [(0 * end, corner / 2), (corner / 2, corner), (corner, end)]
+        bulk = np.minimum(_last(v, real, real.max(axis=0) - LOG_OMITTED), np.minimum(path.start, end))
+        return [(0 * end, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, end), corner), (corner, end)]
 
     def _density(self, u: Complexes) -> Complexes:
-        return _exp(-(self.slant + self.noise_std**2 / 2 * u) * u)
+        return _exp(-(self.kappa + self.noise_std**2 / 2 * u) * u)
 
     def _beyond(self, u: Complexes) -> Complexes:
-        """Density integrated from ``u`` on."""
-        scaled = (self.noise_std * u + self.slant / self.noise_std) / math.sqrt(2)
-        return np.asarray(math.sqrt(math.pi / 2) / self.noise_std * self._density(u) * wofz(1j * scaled))
+        """Integral of the density from ``u`` to infinity."""
+        z = (self.noise_std * u + self.kappa / self.noise_std) / math.sqrt(2)
+        return np.asarray(math.sqrt(math.pi / 2) / self.noise_std * self._density(u) * wofz(1j * z))
 
 
 def _exp(z: Complexes, less_one: bool = False) -> Complexes:
-    r"""``exp(z)``, or ``exp(z) - 1`` without cancellation, by real functions, which take a fraction of the time.
+    r"""``exp(z)``, or ``exp(z) - 1`` without cancellation, by real functions (faster).
 
     With t the tangent of half the phase, its cosine is :math:`\frac{1-t^2}{1+t^2}` and its sine
     :math:`\frac{2t}{1+t^2}`.
@@ -237,9 +236,9 @@ def _exp(z: Complexes, less_one: bool = False) -> Complexes:
     return result
 
 
-def _last(v: Reals, sizes: Reals, floor: Reals) -> Reals:
-    """In each column, the place after the last one whose size is above the floor."""
-    index = len(v) - np.argmax((sizes > floor)[::-1], axis=0)
+def _last(v: Reals, sizes: Reals, threshold: Reals) -> Reals:
+    """By column, the grid point after the last one with a magnitude above the threshold."""
+    index = len(v) - np.argmax((sizes > threshold)[::-1], axis=0)
     return np.asarray(np.take_along_axis(v, np.minimum(index, len(v) - 1)[None], 0)[0])
 
 
@@ -257,42 +256,42 @@ class _Path:
 
 
 def bracket(law: GaussianLaw, n_users: int, close: float = RTOL_PANEL) -> Bracket:
-    """Bracket of the logarithm of the divergence ``E[S_+] / (mass n)``; sooner where it need not be so close.
+    """Bracket of the log divergence ``log(E[S_+] / (mass n))``, of width about ``close``.
 
-    Where delta is beyond all use, the upper end is that of a smaller epsilon, or of one message alone.
+    Where E[S_+] underflows, the upper bound is that of a smaller epsilon, or of one unshuffled message.
     """
-    alone = _single(law)
-    if law.noise_std < 0.07:  # standard deviation of noise below which one message alone is the bound
-        return Bracket(-math.inf, alone)
+    single = _unshuffled(law)
+    if law.noise_std < 0.07:  # noise_std below which the bound is that of one unshuffled message
+        return Bracket(-math.inf, single)
     if law.noise_std > MAX_NOISE_STD:
-        return Bracket(-math.inf, min(alone, bracket(replace(law, noise_std=MAX_NOISE_STD), n_users, close).high))
+        return Bracket(-math.inf, min(single, bracket(replace(law, noise_std=MAX_NOISE_STD), n_users, close).high))
     with np.errstate(over="ignore", invalid="ignore"):
-        cut = _Cut(_held(law), n_users)
+        cut = _Cut(_representable(law), n_users)
         if cut.law == law and cut.unit > MIN_LOG_EXCESS:
             found = cut.bracket(close)
-            rough = close if close > RTOL_PANEL else 0.0  # a coarse sum's own estimate of its error may be too small
-            return Bracket(min(found.low, alone) - rough, min(alone, found.high + rough))
-        # What is no number does not count against the bound that comes first.
-        return Bracket(-math.inf, min(alone, _faintest(cut.law, n_users).bracket(close).high))
+            rough = close if close > RTOL_PANEL else 0.0  # the error estimate of a coarse sum may be too small
+            return Bracket(min(found.low, single) - rough, min(single, found.high + rough))
+        # min(x, nan) is x: a bound that overflows is ignored.
+        return Bracket(-math.inf, min(single, _largest_representable(cut.law, n_users).bracket(close).high))
 
 
 def quick(law: GaussianLaw, n_users: int) -> float:
-    """The logarithm of the divergence without an error, for finding the place at which to certify."""
-    alone = _single(law)
+    """Uncertified log divergence, for the search of the epsilon at which to certify."""
+    single = _unshuffled(law)
     if law.noise_std < 0.07:
-        return alone
+        return single
     with np.errstate(over="ignore", invalid="ignore"):
-        cut = _Cut(_held(law), n_users)
-        return min(cut.quick() if cut.unit > MIN_LOG_EXCESS else cut.common, alone)
+        cut = _Cut(_representable(law), n_users)
+        return min(cut.quick() if cut.unit > MIN_LOG_EXCESS else cut.common, single)
 
 
-def _held(law: GaussianLaw) -> GaussianLaw:
-    """The same law at an epsilon at which doubles hold the likelihood ratios."""
-    return replace(law, epsilon=min(law.epsilon, 600.0 - law.longest))  # log-likelihood ratio that a double holds
+def _representable(law: GaussianLaw) -> GaussianLaw:
+    """The distribution at an epsilon at which likelihood ratios do not overflow."""
+    return replace(law, epsilon=min(law.epsilon, 600.0 - law.max_u))  # largest log-likelihood ratio
 
 
-def _faintest(law: GaussianLaw, n_users: int) -> "_Cut":
-    """At about the largest epsilon below which delta is of use."""
+def _largest_representable(law: GaussianLaw, n_users: int) -> "_Cut":
+    """The integrals at about the largest epsilon with ``log E[S_+] > MIN_LOG_EXCESS``."""
     low, high, best = 0.0, law.epsilon, _Cut(replace(law, epsilon=0.0), n_users)
     for _ in range(10):
         middle = (low + high) / 2
@@ -301,13 +300,13 @@ def _faintest(law: GaussianLaw, n_users: int) -> "_Cut":
     return best
 
 
-def _single(law: GaussianLaw) -> float:
-    """Logarithm of the divergence of one message, if there is one, which by convexity no number of users exceeds."""
-    gap, half = law.epsilon * law.noise_std, 1 / (2 * law.noise_std)
-    first, second = float(log_ndtr(half - gap)), law.epsilon + float(log_ndtr(-half - gap))
+def _unshuffled(law: GaussianLaw) -> float:
+    """Log divergence of one message, sent with probability ``rate``: an upper bound for every n by convexity."""
+    shift, half = law.epsilon * law.noise_std, 1 / (2 * law.noise_std)
+    first, second = float(log_ndtr(half - shift)), law.epsilon + float(log_ndtr(-half - shift))
     slack = 64 * UNIT * (1 + abs(first))
-    rest = -math.expm1(min(second - first, 0.0)) + slack
-    return first + math.log(rest) + slack + math.log(law.rate)
+    remainder = -math.expm1(min(second - first, 0.0)) + slack
+    return first + math.log(remainder) + slack + math.log(law.rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,17 +319,17 @@ class _Panels:
     def sums(self, low: Reals, high: Reals, rule: _Rule) -> Parts:
         """Integral and round-off on each panel from ``low`` to ``high``."""
         half = (high - low) / 2
-        place = (low + half)[:, None] + half[:, None] * PLACES
-        value, rounding = self.integrand(place.ravel(), rule)
-        return (value.reshape(place.shape) @ WEIGHTS) * half, (rounding.reshape(place.shape) @ WEIGHTS) * half
+        node = (low + half)[:, None] + half[:, None] * NODES
+        value, rounding = self.integrand(node.ravel(), rule)
+        return (value.reshape(node.shape) @ WEIGHTS) * half, (rounding.reshape(node.shape) @ WEIGHTS) * half
 
     def quick(self) -> float:
         return float(self.sums(self.edges[:-1], self.edges[1:], COARSE)[0].sum())
 
     def integral(self, close: float) -> tuple[float, float]:
-        """Halve until whole and halves are so close, or as close as round-off lets them be.
+        """Integral and error: panels are halved until the change is at most ``close``, or the round-off.
 
-        If they were to be very close, the finer rule for M decides the value.
+        Down to ``RTOL_PANEL``, the value is that of the finer rule for M.
         """
         halvings = 12  # halvings of a panel at most
         low, high = self.edges[:-1], self.edges[1:]
@@ -340,12 +339,11 @@ class _Panels:
             middle, count = (low + high) / 2, len(low)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             halves, rounding = self.sums(low, high, COARSE)
-            # Halvings after which a panel that still overflows always will.
             if depth == 3 and not np.isfinite(halves).all():
                 return math.nan, math.nan
             change = np.abs(halves[:count] + halves[count:] - whole)
-            unsure = np.maximum(close, rounding[:count] + rounding[count:])  # no halving betters the round-off
-            done = (change <= unsure) | (depth == halvings - 1) | (count > 1000)  # panels at once
+            tolerance = np.maximum(close, rounding[:count] + rounding[count:])  # halving does not reduce the round-off
+            done = (change <= tolerance) | (depth == halvings - 1) | (count > 1000)  # panels at once
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
             fine, rounding = halves[settled], rounding[settled]
             if close <= RTOL_PANEL:
@@ -361,26 +359,25 @@ class _Panels:
 class _Cut:
     """The two integrals, in units of ``exp(unit)``; powers ``M^n`` in units of ``exp(base)``.
 
-    Where ``M^n`` may be close to its constant (nobody sends a blanket message), the constant is the base, so that
-    the difference keeps its relative accuracy.
+    Where ``M^n`` may be close to its constant, the probability of no blanket message, the constant is the base, against
+    cancellation.
     """
 
     def __init__(self, law: GaussianLaw, n_users: int) -> None:
-        # Users, or minus log of the probability that nobody sends a blanket message, up to which M itself is used.
-        few = 700.0
+        max_few = 700.0  # bound of n_users or -log P[no blanket message] where M, not M - 1, is computed
         self.law, self.n = law, n_users
-        nobody = n_users * math.log(law.kept) if law.blanket else -math.inf
-        self.few = nobody > -few if law.blanket else n_users <= few
-        self.base = nobody if self.few and law.blanket else 0.0
-        self.constant = math.exp(nobody - self.base)
-        x = law.farthest * np.exp(-np.linspace(0, self._depth(), 2 + math.ceil(self._depth())))
+        log_null = n_users * math.log(law.kept) if law.blanket else -math.inf
+        self.is_few = log_null > -max_few if law.blanket else n_users <= max_few
+        self.base = log_null if self.is_few and law.blanket else 0.0
+        self.constant = math.exp(log_null - self.base)
+        x = law.max_s * np.exp(-np.linspace(0, self._depth(), 2 + math.ceil(self._depth())))
         logs, _ = self._powers(x.astype(np.complex128), COARSE)
-        self.t = self._turn_off(x, logs)
+        self.t = self._ray_start(x, logs)
         at_t, _ = self._powers(np.array([self.t]).astype(np.complex128), COARSE)
-        kept = x < self.t
-        self.away = np.concatenate([[0.0], np.log(self.t / x[kept])])
-        self.along = _jump(np.concatenate([at_t, logs[kept]])) - np.log(np.concatenate([[self.t], x[kept]]))
-        self.unit = self.base + max(float(self.along.max()), float(self._size(at_t)[0]) - math.log(self.t))
+        lip = x < self.t
+        self.log_r = np.concatenate([[0.0], np.log(self.t / x[lip])])
+        self.log_lip = _jump(np.concatenate([at_t, logs[lip]])) - np.log(np.concatenate([[self.t], x[lip]]))
+        self.unit = self.base + max(float(self.log_lip.max()), float(self._size(at_t)[0]) - math.log(self.t))
 
     @property
     def common(self) -> float:
@@ -388,66 +385,65 @@ class _Cut:
         return self.unit - math.log(self.law.mass * self.n)
 
     def _depth(self) -> float:
-        """How far down the lip, in logarithms, the integrand can matter."""
-        largest = max(self.law.longest, self.law.epsilon + math.log(self.n) + 10 / self.law.noise_std)
-        return max(math.log(self.law.farthest * self.law.legs[0].size) + largest + 5, 10.0)
+        """Length of the lip, in logarithms, on which the integrand may be non-negligible."""
+        largest = max(self.law.max_u, self.law.epsilon + math.log(self.n) + 10 / self.law.noise_std)
+        return max(math.log(self.law.max_s * self.law.legs[0].size) + largest + 5, 10.0)
 
-    def _turn_off(self, x: Reals, logs: Complexes) -> float:
-        """Where the ray leaves the lip: the least of ``|M^n - constant| / x^2``, to a few percent.
+    def _ray_start(self, x: Reals, logs: Complexes) -> float:
+        """Starting point t of the ray: the minimum of ``|M^n - constant| / x^2``, to a few percent.
 
-        Only as far as ``M^n`` has not begun to turn: further out the lip's integrand oscillates.
+        Restricted to phases of ``M^n`` of at most 1.5: beyond, the integrand on the lip oscillates.
         """
-        # Angle of M^n beyond which the integrand on the lip oscillates.
-        loud = np.logical_or.accumulate((np.abs(logs.imag) > 1.5)[::-1])[::-1]
+        excluded = np.logical_or.accumulate((np.abs(logs.imag) > 1.5)[::-1])[::-1]
         sizes = self._size(logs) - 2 * np.log(x)
-        loud[1:] |= np.isnan(sizes[:-1])  # the ray from there would overflow
-        loud = np.logical_or.accumulate((loud | np.isnan(sizes))[::-1])[::-1]
-        best = int(np.argmin(np.where(loud, np.inf, sizes)))
-        ends = np.log(x[[max(best - 1, int(loud.sum())), min(best + 1, len(x) - 1)]])
-        closer = np.exp(np.linspace(ends[0], ends[1], 25))
-        found = self._size(self._powers(closer + 0j, COARSE)[0]) - 2 * np.log(closer)
-        return float(closer[int(np.argmin(np.where(np.isnan(found), np.inf, found)))])
+        excluded[1:] |= np.isnan(sizes[:-1])  # a ray from there would overflow
+        excluded = np.logical_or.accumulate((excluded | np.isnan(sizes))[::-1])[::-1]
+        best = int(np.argmin(np.where(excluded, np.inf, sizes)))
+        ends = np.log(x[[max(best - 1, int(excluded.sum())), min(best + 1, len(x) - 1)]])
+        fine = np.exp(np.linspace(ends[0], ends[1], 25))
+        found = self._size(self._powers(fine + 0j, COARSE)[0]) - 2 * np.log(fine)
+        return float(fine[int(np.argmin(np.where(np.isnan(found), np.inf, found)))])
 
     def _size(self, logs: Complexes) -> Reals:
         return np.asarray(np.log(np.maximum(np.abs(self._less_constant(logs)), 1e-300)))
 
     def _less_constant(self, logs: Complexes) -> Complexes:
-        """``M^n`` less its constant, of which the integral is 0."""
+        """``M^n`` minus its constant, whose integral is 0."""
         capped = np.minimum(logs.real, 700) + 1j * logs.imag
         return np.asarray(np.expm1(capped) if self.constant == 1 else np.exp(capped) - self.constant)
 
     def _powers(self, s: Complexes, rule: _Rule) -> tuple[Complexes, Complexes]:
         """Logarithm of ``M^n``, and the round-off of its real and imaginary part."""
-        moved, size = self.law.transform(s, rule, less_one=not self.few)
-        if self.few and not self.law.blanket:
-            moved = np.where(moved == 0, 1e-300, moved)
-            logs, remains = np.log(moved), np.abs(moved)
+        increment, size = self.law.transform(s, rule, less_one=not self.is_few)
+        if self.is_few and not self.law.blanket:
+            increment = np.where(increment == 0, 1e-300, increment)
+            logs, modulus = np.log(increment), np.abs(increment)
         else:
-            rest = self.law.kept if self.few else 1.0
-            moved, size = moved / rest, size / rest
-            squared = np.maximum(2 * moved.real + np.abs(moved) ** 2, np.nextafter(-1, 0))
-            logs = 0.5 * np.log1p(squared) + 1j * np.arctan2(moved.imag, 1 + moved.real)
-            remains = np.abs(1 + moved)
-        left_out = (0 if self.few else math.exp(-LOG_OMITTED)) * (1 + 1j * (s.imag > 0))
-        rounding = (ROUNDING_32 * size + left_out) / np.maximum(remains, 1e-300)
+            rest = self.law.kept if self.is_few else 1.0
+            increment, size = increment / rest, size / rest
+            squared = np.maximum(2 * increment.real + np.abs(increment) ** 2, np.nextafter(-1, 0))
+            logs = 0.5 * np.log1p(squared) + 1j * np.arctan2(increment.imag, 1 + increment.real)
+            modulus = np.abs(1 + increment)
+        omitted = (0 if self.is_few else math.exp(-LOG_OMITTED)) * (1 + 1j * (s.imag > 0))
+        rounding = (ROUNDING_32 * size + omitted) / np.maximum(modulus, 1e-300)
         return self.n * logs, self.n * (rounding + ROUNDING_32 * (np.abs(logs.real) + 1j * np.abs(logs.imag)))
 
-    def _lip(self, place: Reals, rule: _Rule) -> Parts:
-        x = self.t * np.exp(-place)
+    def _lip(self, log_r: Reals, rule: _Rule) -> Parts:
+        x = self.t * np.exp(-log_r)
         logs, rounding = self._powers(x.astype(np.complex128), rule)
         scale = np.exp(np.minimum(logs.real + self.base - self.unit, 700)) / (math.pi * x)
         sine = np.sin(logs.imag)
         return scale * sine, scale * (np.abs(sine) * rounding.real + rounding.imag)
 
-    def _ray(self, place: Reals, rule: _Rule) -> Parts:
-        value, rounding = self._on_ray(place, rule)
+    def _ray(self, log_r: Reals, rule: _Rule) -> Parts:
+        value, rounding = self._on_ray(log_r, rule)
         return value.imag, rounding
 
-    def _on_ray(self, place: Reals, rule: _Rule) -> tuple[Complexes, Reals]:
-        s = np.asarray(self.t * (1 + np.expm1(place) * RAY_DIRECTION))
+    def _on_ray(self, log_r: Reals, rule: _Rule) -> tuple[Complexes, Reals]:
+        s = np.asarray(self.t * (1 + np.expm1(log_r) * RAY_DIRECTION))
         logs, rounding = self._powers(s, rule)
         jacobian = (
-            RAY_DIRECTION * (self.t / s) * np.exp(place) / (math.pi * s) * math.exp(min(self.base - self.unit, 700))
+            RAY_DIRECTION * (self.t / s) * np.exp(log_r) / (math.pi * s) * math.exp(min(self.base - self.unit, 700))
         )
         size = np.exp(np.minimum(logs.real, 700)) * np.abs(jacobian)
         return self._less_constant(logs) * jacobian, size * np.expm1(np.minimum(rounding.real + rounding.imag, 700))
@@ -455,20 +451,20 @@ class _Cut:
     def _pieces(self) -> list[_Panels]:
         """Panels where the integrands are within ``exp(-LOG_NEGLIGIBLE)`` of the unit."""
         pieces = []
-        kept = np.flatnonzero(self.along + self.base > self.unit - LOG_NEGLIGIBLE)
-        if len(kept):
-            low, high = self.away[max(kept[0] - 1, 0)], self.away[min(kept[-1] + 1, len(self.away) - 1)]
+        used = np.flatnonzero(self.log_lip + self.base > self.unit - LOG_NEGLIGIBLE)
+        if len(used):
+            low, high = self.log_r[max(used[0] - 1, 0)], self.log_r[min(used[-1] + 1, len(self.log_r) - 1)]
             pieces.append(_Panels(np.linspace(low, high, 2 + math.ceil(high - low)), self._lip))
-        place = np.linspace(0, LOG_RAY_LENGTH, 61)
-        kept = np.flatnonzero(np.abs(self._on_ray(place, COARSE)[0]) > math.exp(-LOG_NEGLIGIBLE))
-        if len(kept):
-            high = place[min(kept[-1] + 1, len(place) - 1)]
+        log_r = np.linspace(0, LOG_RAY_LENGTH, 61)
+        used = np.flatnonzero(np.abs(self._on_ray(log_r, COARSE)[0]) > math.exp(-LOG_NEGLIGIBLE))
+        if len(used):
+            high = log_r[min(used[-1] + 1, len(log_r) - 1)]
             pieces.append(_Panels(np.linspace(0, high, 2 + math.ceil(2 * high)), self._ray))
         return pieces
 
     def quick(self) -> float:
         total = sum(piece.quick() for piece in self._pieces())
-        # Below what doubles hold, the sum is no number or not above 0: hardly anything, so that a search turns back.
+        # On underflow or overflow the least positive double, so that a search continues at a smaller epsilon.
         return self.common + math.log(total if 0 < total < math.inf else SMALLEST)
 
     def bracket(self, close: float) -> Bracket:
@@ -483,5 +479,5 @@ class _Cut:
 
 
 def _jump(logs: Complexes) -> Reals:
-    """Logarithm of a bound on ``|Im M^n|``."""
+    """``log`` of an upper bound on ``|Im M^n|``."""
     return np.asarray(logs.real + np.log(np.clip(np.abs(logs.imag), 1e-300, 1)))

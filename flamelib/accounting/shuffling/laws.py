@@ -1,8 +1,8 @@
-r"""Laws of the amplification variable :math:`L = r - e^{\varepsilon} r'`, one message of another user.
+r"""Distributions of the amplification variable :math:`L = r - e^{\varepsilon} r'` of one message of another user.
 
-:math:`r, r'` are the likelihood ratios of the two values in question against a *reference* law: the blanket
-(then a user takes part with probability ``mass``) or the law of a user who holds a fixed value (``mass`` 1).  The law
-of Gaussian noise has no transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_branch_cut`.
+:math:`r, r'` are the likelihood ratios of the pair of values against a *reference* distribution: the blanket (a user
+contributes with probability ``mass``) or that of a user who holds a fixed value (``mass`` 1).  Gaussian noise has no
+moment generating function: :mod:`flamelib.accounting.shuffling.gaussian_branch_cut`.
 """
 
 import itertools
@@ -20,12 +20,12 @@ from flamelib.core.profiles import AnyProfile, ClonedProfile, KaryProfile, Lapla
 
 
 class LossLaw(Protocol):
-    r"""What the inversion of :mod:`flamelib.accounting.shuffling.bromwich` asks of a law.
+    r"""Interface of the inversion in :mod:`flamelib.accounting.shuffling.bromwich`.
 
-    * ``points``: atoms and quadrature nodes (values, weights), with the quadrature error bound ``slip(size)`` of
-      :math:`E\,e^{sL}` for :math:`|s| \le` ``size``; they stand for the law up to :math:`|s| \le` ``reach``;
+    * ``points``: atoms and quadrature nodes (values, weights), with a bound ``quadrature_error(size)`` of the error of
+      :math:`E\,e^{sL}` for :math:`|s| \le` ``size``; used for :math:`|s| \le` ``reach``;
     * ``transform(s)``: :math:`E\,e^{sL} - 1` for complex ``s`` of any size;
-    * ``turn(t, y)``: :math:`E\,e^{tL}(e^{iyL} - 1)`, without cancellation for small y;
+    * ``increment(t, y)``: :math:`E\,e^{tL}(e^{iyL} - 1)`, without cancellation for small y;
     * ``decay(t)``: numbers a, c with :math:`|E\,e^{(t+iy)L}| \le a + c/y` for every y > 0;
     * ``kept``: one minus ``mass``, without cancellation.
     """
@@ -39,9 +39,9 @@ class LossLaw(Protocol):
     @property
     def reach(self) -> float: ...
     def transform(self, s: Complexes) -> Complexes: ...
-    def turn(self, t: float, y: Reals) -> Complexes: ...
+    def increment(self, t: float, y: Reals) -> Complexes: ...
     def decay(self, t: float) -> tuple[float, float]: ...
-    def slip(self, size: float) -> float: ...
+    def quadrature_error(self, size: float) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -61,66 +61,66 @@ class AtomicLaw:
     def transform(self, s: Complexes) -> Complexes:
         return np.asarray(np.expm1(np.multiply.outer(s, self.values)) @ self.weights)
 
-    def turn(self, t: float, y: Reals) -> Complexes:
-        return _turn(self.values, self.weights * np.exp(t * self.values), y)
+    def increment(self, t: float, y: Reals) -> Complexes:
+        return _increment(self.values, self.weights * np.exp(t * self.values), y)
 
     def decay(self, t: float) -> tuple[float, float]:
         return float(self.weights @ np.exp(t * self.values)), 0.0
 
-    def slip(self, size: float) -> float:
+    def quadrature_error(self, size: float) -> float:
         return 0.0
 
 
 def kary_blanket(profile: KaryProfile, epsilon: float) -> AtomicLaw:
-    """Blanket reference of k-ary response: both values in question, and any third bucket."""
+    """K-ary response against its blanket: the atoms of both values of the pair, and of any third bucket."""
     k, mass = profile.n_buckets, profile.mass
-    values = mass * _differences(profile.epsilon0, epsilon)
+    values = mass * _atom_values(profile.epsilon0, epsilon)
     return AtomicLaw(values, np.array([1, 1, k - 2]) / k, mass, profile.kept)
 
 
-def _differences(epsilon0: float, epsilon: float) -> Reals:
+def _atom_values(epsilon0: float, epsilon: float) -> Reals:
     """``(p - e, 1 - e p, 1 - e)`` for ``p = exp(epsilon0)``, ``e = exp(epsilon)``, without cancellation."""
     first = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
     return np.array([first, -math.expm1(epsilon + epsilon0), -math.expm1(epsilon)])
 
 
 def support_blanket(profile: SupportProfile, epsilon: float) -> AtomicLaw:
-    """Blanket reference of messages that support values: one of the two alone, both but not all, neither or all."""
+    """Messages that support values against their blanket: one of the pair alone, both but not all, neither or all."""
     p, (_, neither, alone, two, everything, _) = math.exp(profile.epsilon0), profile.shares
-    plus, minus, none = _differences(profile.epsilon0, epsilon)
-    chances = np.array([alone, alone, two - everything, neither + p * everything]) / profile.lift
+    plus, minus, none = _atom_values(profile.epsilon0, epsilon)
+    probs = np.array([alone, alone, two - everything, neither + p * everything]) / profile.lift
     values = profile.mass * np.array([plus, minus, p * none, none])
-    return AtomicLaw(values[chances > 0], chances[chances > 0], profile.mass, profile.kept)
+    return AtomicLaw(values[probs > 0], probs[probs > 0], profile.mass, profile.kept)
 
 
 def support_classes(profile: SupportProfile, kind: int) -> tuple[Reals, Flags]:
-    """Base chances of supporting which of three values, or of two: shapes (classes,) and (classes, values)."""
+    """Base probabilities by supported subset of three values, or of two: shapes (classes,) and (classes, values)."""
     shares = profile.shares
     ways = shares.triples[kind] if profile.n_buckets > 2 else (shares.none, shares.alone, shares.two)
     flags = np.array(list(itertools.product((False, True), repeat=len(ways) - 1)))
-    chances = np.array(ways)[flags.sum(axis=1)]
-    return chances[chances > 0], flags[chances > 0]
+    probs = np.array(ways)[flags.sum(axis=1)]
+    return probs[probs > 0], flags[probs > 0]
 
 
 def support_others(profile: SupportProfile, epsilon: float, holds: int, kind: int = 0) -> AtomicLaw:
-    """Reference: every other user holds the first value (0), the second (1) or a third one (2), by kind of triple."""
+    """Reference: all other users hold the first value (0), the second (1) or a third one (2), by kind of triple."""
     p = math.exp(profile.epsilon0)
-    plus, minus, none = _differences(profile.epsilon0, epsilon)
-    chances, flags = support_classes(profile, kind)
+    plus, minus, none = _atom_values(profile.epsilon0, epsilon)
+    probs, flags = support_classes(profile, kind)
     first, second = flags[:, 0], flags[:, 1]
     values = np.where(first & second, p * none, np.where(first, plus, np.where(second, minus, none)))
     ratio = np.where(flags[:, holds], p, 1.0)
-    return AtomicLaw(values / ratio, profile.base * chances * ratio, 1.0, 0.0)
+    return AtomicLaw(values / ratio, profile.base * probs * ratio, 1.0, 0.0)
 
 
 def clone_blanket(epsilon0: float, epsilon: float, mass: float, kept: float) -> AtomicLaw:
-    """Two-point blanket of the clone reduction: a user is a clone with probability ``mass``, and not with ``kept``."""
-    values = _differences(epsilon0, epsilon)[:2] / (0.5 * (math.exp(epsilon0) + 1))
+    """Two-point blanket of the clone reduction: ``mass`` is the clone probability, ``kept = 1 - mass``."""
+    values = _atom_values(epsilon0, epsilon)[:2] / (0.5 * (math.exp(epsilon0) + 1))
     return AtomicLaw(values, np.array([0.5, 0.5]), mass, kept)
 
 
 def blanket_law(randomizer: KaryProfile | SupportProfile | LaplaceProfile | AnyProfile) -> Callable[[float], LossLaw]:
-    """The law for the worst pair of values at each epsilon: against the blanket, or for any randomizer clones."""
+    """Distribution of L by epsilon for the worst pair: against the blanket, or clones for any randomizer."""
     match randomizer:
         case KaryProfile():
             return lambda at: kary_blanket(randomizer, at)
@@ -129,33 +129,33 @@ def blanket_law(randomizer: KaryProfile | SupportProfile | LaplaceProfile | AnyP
         case LaplaceProfile():
             return lambda at: LaplaceLaw(randomizer.epsilon0, at, 0.5, randomizer.mass)
         case ClonedProfile(epsilon0):
-            chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
-            return lambda at: clone_blanket(epsilon0, at, *chances)
+            masses = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
+            return lambda at: clone_blanket(epsilon0, at, *masses)
         case AnyProfile(epsilon0):
             return lambda at: clone_blanket(epsilon0, at, math.exp(-epsilon0), -math.expm1(-epsilon0))
 
 
 def kary_others(profile: KaryProfile, epsilon: float, holds: str) -> AtomicLaw:
-    """Reference: every other user holds the ``first`` value, the ``second`` or a ``third`` one."""
+    """Reference: all other users hold the ``first`` value, the ``second`` or a ``third`` one."""
     p, k = math.exp(profile.epsilon0), profile.n_buckets
-    low = 1 / (math.expm1(profile.epsilon0) + k)
-    plus, minus, none = _differences(profile.epsilon0, epsilon)
+    base = 1 / (math.expm1(profile.epsilon0) + k)
+    plus, minus, none = _atom_values(profile.epsilon0, epsilon)
     if holds == "first":
-        values, chances = [plus / p, minus, none], [p, 1, k - 2]
+        values, probs = [plus / p, minus, none], [p, 1, k - 2]
     elif holds == "second":
-        values, chances = [plus, minus / p, none], [1, p, k - 2]
+        values, probs = [plus, minus / p, none], [1, p, k - 2]
     else:
-        values, chances = [plus, minus, none, none / p], [1, 1, k - 3, p]
-    return AtomicLaw(np.array(values), low * np.array(chances), 1.0, 0.0)
+        values, probs = [plus, minus, none, none / p], [1, 1, k - 3, p]
+    return AtomicLaw(np.array(values), base * np.array(probs), 1.0, 0.0)
 
 
-# Of noise on one side of the reference: depth d, then L = factor * expm1(top - x) + shift.
+# One side of the reference: depth d, and L = factor * expm1(top - x) + shift.
 Side = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class LaplaceLaw:
-    r"""Laplace noise on [0, 1], inputs 0 and 1 in question, reference a user at ``center``.
+    r"""Laplace noise on [0, 1], inputs 0 and 1, reference a user at ``center``.
 
     With :math:`d = \varepsilon_0 c` below the center and :math:`\bar d = \varepsilon_0 (1-c)` above it, and ``x`` the
     distance in log-likelihood from the end point,
@@ -182,13 +182,13 @@ class LaplaceLaw:
         )
 
     @cached_property
-    def steepest(self) -> float:
+    def max_coefficient(self) -> float:
         """Largest coefficient of ``exp(-x)`` in L."""
         return max(abs(factor) * math.exp(top) for _, factor, top, _ in self.sides)
 
     @property
     def reach(self) -> float:
-        return 10 / self.steepest
+        return 10 / self.max_coefficient
 
     @cached_property
     def points(self) -> tuple[Reals, Reals]:
@@ -205,18 +205,18 @@ class LaplaceLaw:
     def kept(self) -> float:
         return 1 - self.mass
 
-    def slip(self, size: float) -> float:
+    def quadrature_error(self, size: float) -> float:
         panels = 2 * math.ceil(self.epsilon0) + 2
-        return 0.25 * panels * _gauss_error(lambda rho: size * self.steepest * math.exp((rho + 1 / rho) / 4))
+        return 0.25 * panels * _gauss_error(lambda rho: size * self.max_coefficient * math.exp((rho + 1 / rho) / 4))
 
     def transform(self, s: Complexes) -> Complexes:
         return np.asarray(sum(self._side(s, *side) for side in self.sides) - 1)
 
-    def turn(self, t: float, y: Reals) -> Complexes:
+    def increment(self, t: float, y: Reals) -> Complexes:
         near = np.hypot(t, y) <= self.reach
         total = np.empty(y.shape, complex)
         values, weights = self.points
-        total[near] = _turn(values, weights * np.exp(t * values), y[near])
+        total[near] = _increment(values, weights * np.exp(t * values), y[near])
         if not near.all():
             total[~near] = self.transform(np.asarray(t + 1j * y[~near], complex)) - self.transform(np.array([t + 0j]))
         return total
@@ -235,19 +235,19 @@ class LaplaceLaw:
 
     def _side(self, s: Complexes, depth: float, factor: float, top: float, shift: float) -> Complexes:
         """One side in closed form: parts, then the error function of complex argument (scaled, by ``wofz``)."""
-        high, low = (np.exp(s * (factor * math.expm1(end) + shift)) for end in (top, top - 2 * depth))
+        at_top, at_end = (np.exp(s * (factor * math.expm1(end) + shift)) for end in (top, top - 2 * depth))
         root = np.sqrt(-s * factor * math.exp(top))
-        tail = low * wofz(1j * root * math.exp(-depth)) - high * wofz(1j * root)
-        smooth = 0.5 * (low - math.exp(-depth) * high - math.sqrt(math.pi) * math.exp(-depth) * root * tail)
-        return np.asarray(0.5 * math.exp(-depth) * high + smooth)
+        tail = at_end * wofz(1j * root * math.exp(-depth)) - at_top * wofz(1j * root)
+        smooth = 0.5 * (at_end - math.exp(-depth) * at_top - math.sqrt(math.pi) * math.exp(-depth) * root * tail)
+        return np.asarray(0.5 * math.exp(-depth) * at_top + smooth)
 
 
 @dataclass(frozen=True)
 class PaddedLaplaceLaw(LaplaceLaw):
     r"""Laplace noise among dummies: :math:`L = g(r_0-1) - l(r_1-1) - h` with ``gain``, ``loss`` and ``growth``.
 
-    A message that is there with chance a in one data set, b in the other, and is replaced by a draw from the blanket
-    where it is not, has :math:`(1-a+a\,r_0) - e^{\varepsilon}(1-b+b\,r_1)`: :math:`g = a`,
+    A message that is present with probability a under P, b under Q, and else replaced by a draw from the blanket, has
+    :math:`(1-a+a\,r_0) - e^{\varepsilon}(1-b+b\,r_1)`: :math:`g = a`,
     :math:`l = e^{\varepsilon}b`, :math:`h = e^\varepsilon-1`, all three up to a common factor.  Below the center
     :math:`r_0 = e^{\varepsilon_0/2-x}` and :math:`r_1 = e^{-\varepsilon_0/2}`, above it the reverse.
     """
@@ -263,24 +263,23 @@ class PaddedLaplaceLaw(LaplaceLaw):
         below = (half, self.gain, half, self.loss * missing - self.growth)
         return below, (half, -self.loss, half, -self.gain * missing - self.growth)
 
-    def slip(self, size: float) -> float:
-        """As for :class:`LaplaceLaw`, times the growth by the part of L that does not depend on x."""
+    def quadrature_error(self, size: float) -> float:
+        """That of :class:`LaplaceLaw`, times the exponential of the constant part of L."""
         constant = max(shift - factor for _, factor, _, shift in self.sides)
-        return super().slip(size) * math.exp(size * max(constant, 0.0))
+        return super().quadrature_error(size) * math.exp(size * max(constant, 0.0))
 
 
-def _turn(values: Reals, weights: Reals, y: Reals) -> Complexes:
+def _increment(values: Reals, weights: Reals, y: Reals) -> Complexes:
     r"""``sum_j weights_j (exp(i y values_j) - 1)`` without cancellation, in blocks of bounded memory.
 
-    One function of each phase, where sine and cosine would take two that cost ten times as much:
-    :math:`\sin^2 = t^2/(1+t^2)` and :math:`\sin\cos = t/(1+t^2)` with :math:`t = \tan`; each is off by a few units of
-    rounding of itself, next to a pole of t as well.
+    By :math:`\sin^2 = t^2/(1+t^2)` and :math:`\sin\cos = t/(1+t^2)` with :math:`t = \tan`, ten times faster than sine
+    and cosine; the relative error is a few units of rounding, near poles of t as well.
     """
     total = np.empty(y.shape, complex)
     for chunk in np.array_split(np.arange(len(y)), 1 + len(y) * len(values) // 1_000_000):
         tangent = np.tan(np.multiply.outer(y[chunk], 0.5 * values))
-        both = tangent / (1 + tangent * tangent)
-        total[chunk] = -2 * ((tangent * both) @ weights) + 2j * (both @ weights)
+        ratio = tangent / (1 + tangent * tangent)
+        total[chunk] = -2 * ((tangent * ratio) @ weights) + 2j * (ratio @ weights)
     return total
 
 
@@ -290,7 +289,7 @@ def _panels(edges: Reals) -> tuple[Reals, Reals]:
     return ((edges[:-1, None] + half) + half * NODES).ravel(), (half * WEIGHTS).ravel()
 
 
-def _gauss_error(growth: Callable[[float], float]) -> float:
+def _gauss_error(log_bound: Callable[[float], float]) -> float:
     r"""Error of the Gauss rule for integrands below ``exp(growth(rho))`` on the Bernstein ellipse ``rho``, unit weight.
 
     Classical estimate: at most :math:`\tfrac{64}{15} e^{growth} \rho^{-2 N} / (1 - \rho^{-2})` with N nodes, for every
@@ -298,6 +297,6 @@ def _gauss_error(growth: Callable[[float], float]) -> float:
     """
 
     def bound(rho: float) -> float:
-        return math.log(64 / 15 / (1 - rho**-2)) + growth(rho) - 2 * len(NODES) * math.log(rho)
+        return math.log(64 / 15 / (1 - rho**-2)) + log_bound(rho) - 2 * len(NODES) * math.log(rho)
 
     return math.exp(min(bound(rho) for rho in (2.0, 3.0, 4.0, 6.0)))

@@ -63,8 +63,7 @@ def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 
 def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
-    """Beyond, the digits of a double do not hold the counts of users, and the blanket may answer."""
-    # Users up to which the answer is the truth but for its uncertainty.
+    """Exact up to 1e9 users; beyond, counts lose digits and the blanket bound may be the answer."""
     return Gives.EXACT if arguments["n_users"] <= 10**9 else Gives.UPPER
 
 
@@ -96,7 +95,7 @@ def blanket_divergence(
     """
     found = of_law(_blanket_law(randomizer), n_users, randomizer.epsilon0, epsilon, delta)
     if isinstance(randomizer, GaussianProfile) and math.isinf(found) and delta:
-        return gaussian_mechanism(1.0, randomizer.noise_std, None, delta)  # of one message that everybody sees
+        return gaussian_mechanism(1.0, randomizer.noise_std, None, delta)  # of one unshuffled message
     return found
 
 
@@ -105,7 +104,7 @@ def blanket_divergence(
 def all_equal(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""What the shuffled output of explicit data sets gives away (lower bound).
+    r"""Divergence of the shuffled output on explicit data sets (lower bound).
 
     If all other users hold z, the divergence is :math:`\frac1n E[(\sum_{i=1}^n L_i)_+]` exactly, with L taken
     under :math:`\mu_z` instead of the blanket; the answer is the largest over z of the certified lower ends, never
@@ -120,22 +119,21 @@ def all_equal(
     >>> f"{all_equal(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.03566'
     """
-    randomizer = _quieted(randomizer) if delta != 0 else randomizer
+    randomizer = _with_more_noise(randomizer) if delta != 0 else randomizer
     if isinstance(randomizer, KaryProfile | SupportProfile) and within_reach(randomizer.epsilon0):
-        small = _small(randomizer, n_users)
+        small = _enumerated(randomizer, n_users)
         if small:
             return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
     if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > MAX_NOISE_STD:
         return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
-    # Local budget beyond which sums for Laplace noise are long.
     is_hard = isinstance(randomizer, LaplaceProfile) and randomizer.epsilon0 > 10.0
     found = of_law(
-        law, n_users, randomizer.epsilon0, epsilon, delta, upper=False, close=RTOL_NOISE if is_hard else RTOL_TIGHT
+        law, n_users, randomizer.epsilon0, epsilon, delta, upper=False, rtol=RTOL_NOISE if is_hard else RTOL_TIGHT
     )
     if delta is None or not isinstance(randomizer, KaryProfile | SupportProfile) or not 0 < found < randomizer.epsilon0:
         return found
-    there = _worst_others(randomizer, n_users, float(found), None)  # another value may be the worst where it led
+    there = _worst_others(randomizer, n_users, float(found), None)  # the worst value may differ at this epsilon
     return found if there is law else max(found, of_law(there, n_users, randomizer.epsilon0, None, delta, upper=False))
 
 
@@ -202,9 +200,8 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     """
     worst = functools.partial(binary.worst, epsilon0, n_users)
     found = answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
-    if found.uncertainty <= 1e-4 * found:  # relative uncertainty beyond which another bound is evaluated as well
+    if found.uncertainty <= 1e-4 * found:  # else the blanket bound is evaluated, too
         return found
-    # Counts of users beyond the digits of a double: the blanket has its own numbers.
     above = blanket_divergence(KaryProfile(epsilon0, 2), n_users, epsilon, delta)
     return found if found <= above else Certified(above, found.uncertainty - (found - above))
 
@@ -215,12 +212,12 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
 def any_randomizer(
     epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""Guarantee after shuffling whatever local randomizers of budget ``epsilon0`` (upper), or what some lose (lower).
+    r"""Guarantee after shuffling any local randomizers of budget ``epsilon0`` (upper), or that of some of them (lower).
 
     Upper: for the pair of values in question
     :math:`\inf_z\mu_z\ge e^{-\varepsilon_0}\max(\mu_x,\mu_{x'})` is a blanket, whose amplification variable is in
-    convex order below that of binary response: clones of probability :math:`2/(e^{\varepsilon_0}+1)` hide whatever
-    is sent.
+    convex order below that of binary response: a reduction to clones of probability
+    :math:`2/(e^{\varepsilon_0}+1)`.
 
     Lower: the larger of binary response at its worst data set and of k-ary response whose other users hold a third
     value (the latter wins from about :math:`\varepsilon_0=\log 2` on).
@@ -241,12 +238,11 @@ def any_randomizer(
     return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in (3, 4, 8)))
 
 
-def _quieted(randomizer: Analyzed) -> Analyzed:
-    """The same of a local budget within reach, if it is that with noise added to its messages, which then show less.
+def _with_more_noise(randomizer: Analyzed) -> Analyzed:
+    """The randomizer at ``MAX_EPSILON0``, where that is a post-processing of it: a lower bound.
 
-    For k-ary response and its like a message is replaced by a uniform one at times, for unary encodings bits are
-    flipped, and Laplace noise is Laplace noise of a smaller scale with another variable added.  A size or range that
-    depends on the budget must be the same.
+    K-ary response and its like: mixture with uniform messages; unary encodings: flipped bits; Laplace noise: an added
+    independent variable.  A size or range that depends on the budget must be the same.
     """
     if randomizer.epsilon0 <= MAX_EPSILON0 or isinstance(randomizer, GaussianProfile):
         return randomizer
@@ -256,15 +252,15 @@ def _quieted(randomizer: Analyzed) -> Analyzed:
 
 
 def _three_values(randomizer: KaryProfile) -> Reals:
-    """Laws of the message for the two values in question and a third one; what tells nothing of them is one letter."""
+    """Distributions of the message for the pair and a third value; uninformative messages are one letter."""
     k, p = randomizer.n_buckets, math.exp(randomizer.epsilon0)
-    few = min(k, 3)
-    rows = np.ones((few, few)) + math.expm1(randomizer.epsilon0) * np.eye(few)
-    return np.hstack([rows, np.full((few, 1), k - few)][: 1 + (k > few)]) / (p + (k - 1))
+    values = min(k, 3)
+    rows = np.ones((values, values)) + math.expm1(randomizer.epsilon0) * np.eye(values)
+    return np.hstack([rows, np.full((values, 1), k - values)][: 1 + (k > values)]) / (p + (k - 1))
 
 
-def _small(randomizer: KaryProfile | SupportProfile, n_users: int) -> BracketAt | None:
-    """All data sets of few users whose others hold the two values in question and a third one, each kind of triple."""
+def _enumerated(randomizer: KaryProfile | SupportProfile, n_users: int) -> BracketAt | None:
+    """Bracket over all data sets of few users with values in the pair and a third one, for each kind of triple."""
     if isinstance(randomizer, KaryProfile):
         return enumerated(_three_values(randomizer), n_users, [(0, 1), (1, 0)])
     found = [enumerated(_three_supports(randomizer, c), n_users, [(0, 1), (1, 0)]) for c in range(_kinds(randomizer))]
@@ -273,19 +269,19 @@ def _small(randomizer: KaryProfile | SupportProfile, n_users: int) -> BracketAt 
 
 
 def _three_supports(randomizer: SupportProfile, kind: int) -> Reals:
-    """The same for messages that support values; those that support all three tell as little as those of none."""
-    chances, flags = support_classes(randomizer, kind)
+    """The same for messages that support values; all three and none are the same likelihood ratio."""
+    probs, flags = support_classes(randomizer, kind)
     ratios = np.where(flags.T, math.exp(randomizer.epsilon0), 1.0)
-    rows = randomizer.base * chances * ratios
-    alike = flags.all(axis=1) | ~flags.any(axis=1)
-    return np.hstack([rows[:, ~alike], rows[:, alike].sum(axis=1, keepdims=True)])
+    rows = randomizer.base * probs * ratios
+    is_uninformative = flags.all(axis=1) | ~flags.any(axis=1)
+    return np.hstack([rows[:, ~is_uninformative], rows[:, is_uninformative].sum(axis=1, keepdims=True)])
 
 
 def _blanket_law(randomizer: Analyzed) -> LawAt:
     if isinstance(randomizer, GaussianProfile):
         return lambda at: GaussianLaw(
             min(randomizer.noise_std, MAX_NOISE_STD), at, blanket=True
-        )  # less noise hides less
+        )  # delta decreases in noise_std
     return blanket_law(randomizer)
 
 
@@ -294,19 +290,19 @@ def _others_law(randomizer: LaplaceProfile, holds: float) -> LawAt:
 
 
 def _kinds(randomizer: SupportProfile) -> int:
-    """Kinds of three values that are told apart."""
+    """Number of kinds of triples of values."""
     return len(randomizer.shares.triples) if randomizer.n_buckets > 2 else 1
 
 
 def _others(randomizer: SupportProfile) -> list[tuple[int, int]]:
-    """Which value the others hold, and the kind of triple."""
+    """Value of the other users, and the kind of triple."""
     third = [(2, kind) for kind in range(_kinds(randomizer))] if randomizer.n_buckets > 2 else []
     return [(0, 0), (1, 0), *third]
 
 
 @functools.lru_cache(maxsize=16)
 def _laws_of_others(randomizer: KaryProfile | SupportProfile) -> tuple[LawAt, ...]:
-    """The law for each value that the others may hold."""
+    """Distribution of L for each value of the other users."""
     if isinstance(randomizer, KaryProfile):
         held = ("first", "second", "third")[: randomizer.n_buckets]
         return tuple(functools.partial(kary_others, randomizer, holds=holds) for holds in held)
@@ -314,7 +310,7 @@ def _laws_of_others(randomizer: KaryProfile | SupportProfile) -> tuple[LawAt, ..
 
 
 def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
-    """The law for the value of the others that gives most away, as far as is seen (any choice is a lower bound)."""
+    """Distribution of L for the other users' value of largest divergence found (any value is a lower bound)."""
     if isinstance(randomizer, GaussianProfile):
         return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=False)
     if not within_reach(randomizer.epsilon0) or (epsilon or 0.0) >= randomizer.epsilon0:
@@ -324,20 +320,19 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
     at = min(epsilon or 0.0, (1 - 1e-6) * randomizer.epsilon0)
 
     if isinstance(randomizer, KaryProfile | SupportProfile):
-        # Far out in the tail the estimate cannot rank atoms; there are few values.
+        # In the far tail the estimate cannot rank the few values.
         laws = _laws_of_others(randomizer)
-        # Width of the brackets that rank the values of the others.
         rough = [divergence(law, n_users, 1e-3)(at) for law in laws]
         least = max(one.low for one in rough)
         laws = tuple(law for law, one in zip(laws, rough, strict=True) if one.high >= least)
         return max(laws, key=lambda law: divergence(law, n_users)(at).low) if len(laws) > 1 else laws[0]
 
     @functools.cache
-    def strength(holds: float) -> float:
+    def log_delta(holds: float) -> float:
         return estimate(_others_law(randomizer, holds), n_users)(at)
 
-    best, step = max((i / 8 for i in range(9)), key=strength), 1 / 8
+    best, step = max((i / 8 for i in range(9)), key=log_delta), 1 / 8
     while step > 1e-4:
         step /= 2
-        best = max((best, max(best - step, 0.0), min(best + step, 1.0)), key=strength)
+        best = max((best, max(best - step, 0.0), min(best + step, 1.0)), key=log_delta)
     return _others_law(randomizer, best)

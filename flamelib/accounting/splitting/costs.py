@@ -1,8 +1,8 @@
-r"""What a private sum costs a user, and how far it is off: cloak aggregation beside other protocols.
+r"""Communication and error of a private sum: cloak aggregation and other protocols.
 
-Errors are absolute errors of an unnormalised sum of values in [0, 1] at one and the same (epsilon, delta): the mean
-where it is known, otherwise a bound on it or a standard deviation.  A vector costs its dimension times as much, every
-coordinate with this budget and this error.  Standard library only.
+Errors are absolute errors of an unnormalised sum of values in [0, 1] at the same (epsilon, delta): the mean where it is
+known, otherwise a bound on it or a standard deviation.  A vector costs its dimension times as much, each coordinate
+with this budget and this error.  Standard library only.
 
 ``cmp-t1``
     Rule T1; its bound on the mean error of the noise.
@@ -55,7 +55,7 @@ NO_COST = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Messages and bits of one user, and the error of the sum; no messages where nothing is shuffled."""
+    """Messages and bits of one user, and the error of the sum; 0 messages for protocols without a shuffler."""
 
     messages: int
     bits: int
@@ -85,7 +85,7 @@ def cost(
     dimension: int = 1,
     input_bits: int = 16,  # bits of an input in the case that Bonawitz et al. measure
 ) -> Cost:
-    """Messages and bits per user, and the error of the sum, of a protocol that the module explains (value).
+    """Messages and bits per user, and the error of the sum, of a protocol of the module's list (value).
 
     Refused for a protocol whose published cost has unknown constants, and outside the regime of a formula.
 
@@ -94,7 +94,7 @@ def cost(
     scale : int, optional
         Steps of the grid of the first three; ``10 * n_users`` where left out.
     error : float, optional
-        What rounding may cost in ``cmp-t2``; ``n_users / scale`` where left out.
+        Rounding error of ``cmp-t2``; ``n_users / scale`` where left out.
     input_bits : int from 1 to 64
         Bits b of an input of ``cmp-bon``; 16 where left out.
 
@@ -140,17 +140,17 @@ def _blanket(at: _Setting) -> Cost:
 
 
 def _recursive(at: _Setting) -> Cost:
-    """Every message carries some levels of what the ones before left over, the last one both ends of its cell."""
+    """Each message encodes the remainder of the previous ones on its levels, the last one with both end points."""
     m = max(1, round(math.log(math.log2(at.n_users), 3)))
-    most = (at.n_users - 1) / (blankets_needed(2, at.epsilon / m, at.delta / m) / 2)
+    max_level = (at.n_users - 1) / (blankets_needed(2, at.epsilon / m, at.delta / m) / 2)
     base = ((3**m - 1) * at.n_users * at.epsilon**2 / m**3) ** (3 ** (-m - 1))
-    levels = [min(math.ceil(base ** (3**j)), math.floor(most)) for j in range(1, m + 1)]
-    if not 1 <= min(levels) <= levels[-1] < levels[-1] + 1 < most:
+    levels = [min(math.ceil(base ** (3**j)), math.floor(max_level)) for j in range(1, m + 1)]
+    if not 1 <= min(levels) <= levels[-1] < levels[-1] + 1 < max_level:
         raise DomainError(f"n_users must be larger for the recursive protocol at this budget, got {at.n_users}")
     mse = at.n_users / 4 / math.prod(levels) ** 2
     for j, p in enumerate(levels, 1):
         values = p + (j == m)
-        mass = values / most
+        mass = values / max_level
         spread = mass * (values**2 - 1) / 12 + (values - 1) ** 2 * mass * (1 - mass) / 4
         mse += at.n_users * spread / (1 - mass) ** 2 / math.prod(levels[:j]) ** 2
     return Cost(at.dimension * m, at.dimension * sum(modulus_bits(p + 1) for p in levels), math.sqrt(mse))

@@ -1,12 +1,12 @@
-"""Split-and-mix in small worlds, exactly: the laws of shuffled shares enumerated, and the subsets of shares counted.
+"""Exact distributions of split-and-mix for small parameters: enumerated multisets of shares, counted subset sums.
 
-The shares of a user with value v are m whole numbers below N, uniform among those that add up to v. A multiset of
-shares is held as one whole number whose digits are the multiplicities of the residues other than 0, so that throwing
-two users' shares together adds such numbers. The law of all users' shares is a product of laws of single users, each
-held as the number of sequences of draws that lead to a multiset. Everything is a whole number up to the last division;
-where all numbers are below 2^63, products are taken by machine integers.
+The shares of a user with value v are m residues modulo N, uniform subject to their sum v.  A multiset of shares is
+encoded as an integer whose digits are the multiplicities of the nonzero residues, so that the union of multisets is the
+sum of their codes.  The distribution of all users' shares is the convolution of those of single users, each represented
+by the number of sequences of draws that lead to a multiset.  The arithmetic is exact up to the last division; where all
+numbers are below 2^63, in machine integers.
 
-Of two users' 2m shares, the m-subsets that add up to the first input are what could have been that user's.  Proofs:
+Of two users' 2m shares, the candidates for the first user's are the m-subsets that add up to the first input.  Proofs:
 book, chapter on cloak aggregation, "Two users".
 """
 
@@ -26,7 +26,7 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
 _Law = Mapping[int, int]
-"""Sequences of draws that lead to each multiset."""
+"""Number of sequences of draws of each encoded multiset."""
 
 MAX_STEPS = 2**25  # largest number of steps: a few seconds
 
@@ -41,10 +41,10 @@ def shuffled_distance(
     .. math:: \max\Big(\sum_y\big(P_a(y)-e^\varepsilon P_b(y)\big)_+,\ \sum_y\big(P_b(y)-e^\varepsilon P_a(y)\big)_+
               \Big)
 
-    over all multisets y of nm shares; total variation at ``epsilon=0``, then rounded once.  Inputs are taken modulo N;
-    data sets whose sums differ have distance 1.  Refused where the enumeration would take more than a few seconds.
+    over all multisets y of nm shares, rounded once; total variation at ``epsilon=0``.  Inputs are taken modulo N; data
+    sets whose sums differ have distance 1.  Refused where the enumeration would take more than a few seconds.
 
-    Source: this project, by multiplying the laws of the users' shares.
+    Source: this project, by convolution of the distributions of the users' shares.
 
     Examples
     --------
@@ -60,28 +60,28 @@ def shuffled_distance(
         return 1.0
     base, draws = n_messages * len(inputs_a) + 1, len(inputs_a) * (n_messages - 1)
     # log2 of the largest machine integer, round-off of the estimate included.
-    short = max((modulus - 1) * math.log2(base), draws * math.log2(modulus)) < 62.9
-    _affordable(modulus, n_messages, len(inputs_a), short)
-    users, multiply = _users(modulus, n_messages, base), _by_machine if short else _by_dictionary
-    nobody: _Law = {0: 1}
-    shared = functools.reduce(multiply, (users[value] for value in (left & right).elements()), nobody)
-    apart = (left - right, right - left)
-    a, b = (functools.reduce(multiply, (users[value] for value in own.elements()), shared) for own in apart)
+    fits_int64 = max((modulus - 1) * math.log2(base), draws * math.log2(modulus)) < 62.9
+    _require_affordable(modulus, n_messages, len(inputs_a), fits_int64)
+    users, multiply = _user_multiplicities(modulus, n_messages, base), _convolve_int64 if fits_int64 else _convolve_dict
+    identity: _Law = {0: 1}
+    common = functools.reduce(multiply, (users[value] for value in (left & right).elements()), identity)
+    differences = (left - right, right - left)
+    a, b = (functools.reduce(multiply, (users[value] for value in values.elements()), common) for values in differences)
     factor = _exponential(min(epsilon, draws * math.log(modulus) + 1))
     return float(max(_excess(a, b, factor), _excess(b, a, factor)) / modulus**draws)
 
 
-def _affordable(modulus: int, n_messages: int, n_users: int, short: bool) -> None:
-    """Refuse what would take too many steps; a long number makes a step as much slower."""
-    slowdown = 6  # time of a step by a dictionary, in steps by arrays; more where its numbers have more words
-    alone = _multisets(modulus, n_messages)
-    each, steps = -(-alone // modulus), 0
-    slower = Fraction(1) if short else slowdown * (1 + Fraction(modulus, 64))  # bits of a machine word
+def _require_affordable(modulus: int, n_messages: int, n_users: int, fits_int64: bool) -> None:
+    """Refuse enumerations of more than ``MAX_STEPS`` steps, weighted by the length of their integers."""
+    slowdown = 6  # time of a dictionary step with one-word integers, in array steps
+    single = _multisets(modulus, n_messages)
+    per_sum, steps = -(-single // modulus), 0
+    factor = Fraction(1) if fits_int64 else slowdown * (1 + Fraction(modulus, 64))  # bits of a machine word
     for users in range(1, n_users):
-        steps += 2 * each * min(each**users, -(-_multisets(modulus, users * n_messages) // modulus))
-        if steps * slower > MAX_STEPS:
+        steps += 2 * per_sum * min(per_sum**users, -(-_multisets(modulus, users * n_messages) // modulus))
+        if steps * factor > MAX_STEPS:
             break
-    if steps * slower + slowdown * alone * n_messages > MAX_STEPS:
+    if steps * factor + slowdown * single * n_messages > MAX_STEPS:
         raise DomainError(
             "modulus, n_messages and the number of inputs must be small enough to enumerate: "
             f"{modulus}, {n_messages}, {n_users} take more than {MAX_STEPS:,} steps"
@@ -89,7 +89,7 @@ def _affordable(modulus: int, n_messages: int, n_users: int, short: bool) -> Non
 
 
 def _multisets(modulus: int, size: int) -> int:
-    """Multisets of this size, counted until there are too many."""
+    """Number of multisets of ``size`` residues, at least up to ``MAX_STEPS * modulus``."""
     count, chosen = 1, min(size, modulus - 1)
     for i in range(1, chosen + 1):
         count = count * (size + modulus - 1 - chosen + i) // i
@@ -98,57 +98,59 @@ def _multisets(modulus: int, size: int) -> int:
     return count
 
 
-def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, _Law]:
-    """For every value the law of the shares of a user who holds it."""
-    units = [0, *(base**residue for residue in range(modulus - 1))]
+def _user_multiplicities(modulus: int, n_messages: int, base: int) -> Mapping[int, _Law]:
+    """The multiplicities of the multisets of a user's shares, for each value modulo N."""
+    digits = [0, *(base**residue for residue in range(modulus - 1))]
     laws: Mapping[int, _Law] = {0: {0: 1}}
     for _ in range(n_messages):
-        longer: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        extended: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for total, law in laws.items():
-            for residue, unit in enumerate(units):
-                grown = longer[(total + residue) % modulus]
-                for multiset, ways in law.items():
-                    grown[multiset + unit] += ways
-        laws = longer
+            for residue, digit in enumerate(digits):
+                target = extended[(total + residue) % modulus]
+                for multiset, multiplicity in law.items():
+                    target[multiset + digit] += multiplicity
+        laws = extended
     return laws
 
 
-def _by_dictionary(law: _Law, other: _Law) -> _Law:
-    """The law of both users' shares thrown together."""
-    found: dict[int, int] = defaultdict(int)
-    for multiset, ways in law.items():
-        for more, times in other.items():
-            found[multiset + more] += ways * times
-    return found
+def _convolve_dict(law: _Law, other: _Law) -> _Law:
+    """Convolution of two distributions in Python integers."""
+    product: dict[int, int] = defaultdict(int)
+    for multiset, multiplicity in law.items():
+        for added, factor in other.items():
+            product[multiset + added] += multiplicity * factor
+    return product
 
 
-def _by_machine(law: _Law, other: _Law) -> _Law:
-    """The same with numbers below 2^63, a block at a time."""
-    more, times = np.array([*other.items()], dtype=np.int64).T
-    every = np.array([*law.items()], dtype=np.int64)
-    parts = np.array_split(every, 1 + every.shape[0] * more.size // 2**21)  # products held at a time
-    blocks = [_collected(np.add.outer(part[:, 0], more).ravel(), np.outer(part[:, 1], times).ravel()) for part in parts]
-    multisets, ways = _collected(*map(np.concatenate, zip(*blocks, strict=True)))
-    return dict(zip(multisets.tolist(), ways.tolist(), strict=True))
+def _convolve_int64(law: _Law, other: _Law) -> _Law:
+    """Convolution of two distributions in integers below 2^63, by blocks."""
+    added, times = np.array([*other.items()], dtype=np.int64).T
+    entries = np.array([*law.items()], dtype=np.int64)
+    parts = np.array_split(entries, 1 + entries.shape[0] * added.size // 2**21)  # products of a block
+    blocks = [
+        _merge_equal(np.add.outer(part[:, 0], added).ravel(), np.outer(part[:, 1], times).ravel()) for part in parts
+    ]
+    multisets, multiplicities = _merge_equal(*map(np.concatenate, zip(*blocks, strict=True)))
+    return dict(zip(multisets.tolist(), multiplicities.tolist(), strict=True))
 
 
-def _collected(multisets: Wholes, ways: Wholes) -> tuple[Wholes, Wholes]:
+def _merge_equal(multisets: Wholes, multiplicities: Wholes) -> tuple[Wholes, Wholes]:
     order = np.argsort(multisets)
     ordered = multisets[order]
     first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-    return ordered[first], np.add.reduceat(ways[order], first)
+    return ordered[first], np.add.reduceat(multiplicities[order], first)
 
 
 def _exponential(epsilon: float) -> Fraction:
-    """The exponential of a number of any size, each factor a double."""
+    """The exponential as a fraction, by powers of a double."""
     parts = 1 + int(epsilon / MAX_EXPONENT)
     return Fraction(math.exp(epsilon / parts)) ** parts
 
 
 def _excess(law: _Law, other: _Law, factor: Fraction) -> Fraction:
-    times, units = factor.as_integer_ratio()
-    gaps = (units * ways - times * other.get(multiset, 0) for multiset, ways in law.items())
-    return Fraction(sum(gap for gap in gaps if gap > 0), units)
+    numerator, denominator = factor.as_integer_ratio()
+    gaps = (denominator * multiplicity - numerator * other.get(multiset, 0) for multiset, multiplicity in law.items())
+    return Fraction(sum(gap for gap in gaps if gap > 0), denominator)
 
 
 @states("cloak", "def-2", item="Definition 2", gives="exact", rests_on="proven", adjacency="none")
@@ -157,7 +159,7 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
 
     .. math:: \max_x\Big|\frac{N}{C_m}B_x-1\Big|, \qquad C_m = \binom{2m}m,
 
-    where :math:`B_x` of the m-subsets add up to x; refused where they are too many to be counted in a second or so.
+    where :math:`B_x` of the m-subsets add up to x; refused beyond about a second of counting.
 
     Source: Ghazi, Pagh, Velingker 2019, Definition 2 (without its demand that messages are distinct).
 
@@ -168,13 +170,13 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
     """
     counts = subset_counts(messages, modulus)
     subsets = math.comb(len(messages), len(messages) // 2)
-    missed = [0] if len(counts) < modulus else []
-    return float(max(abs(Fraction(modulus * count, subsets) - 1) for count in [*counts.values(), *missed]))
+    unreached = [0] if len(counts) < modulus else []
+    return float(max(abs(Fraction(modulus * count, subsets) - 1) for count in [*counts.values(), *unreached]))
 
 
 @states("cloak", "lemma-2", item="Lemma 2", gives="exact", rests_on="proven", adjacency="none")
 def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence[int]) -> float:
-    r"""Chance that two users' shuffled shares are these 2m distinct ones (exact, rounded once).
+    r"""Probability that two users' shuffled shares are ``messages``, 2m distinct ones (exact, rounded once).
 
     .. math:: \frac{(m!)^2B_{x_1}}{N^{2m-2}}
 
@@ -195,13 +197,13 @@ def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence
     if (sum(messages) - sum(inputs_a)) % modulus:
         return 0.0
     half = len(messages) // 2
-    ways = math.factorial(half) ** 2 * counts.get(inputs_a[0] % modulus, 0)
-    return float(Fraction(ways, modulus ** (2 * half - 2)))
+    favourable = math.factorial(half) ** 2 * counts.get(inputs_a[0] % modulus, 0)
+    return float(Fraction(favourable, modulus ** (2 * half - 2)))
 
 
 @states("cloak", "lemma-3", item="Lemma 3", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def smooth_ratio(smoothness: float) -> float:
-    r"""How much likelier smooth shares are under one pair of inputs than under another of equal sum (upper).
+    r"""Likelihood ratio of smooth shares under two pairs of inputs of equal sum (upper).
 
     .. math:: \frac{1+\gamma}{1-\gamma}
 
@@ -216,10 +218,10 @@ def smooth_ratio(smoothness: float) -> float:
 
 
 def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
-    """How many of the subsets of half the messages add up to each residue; residues that none reaches are left out."""
+    """Number of subsets of half the messages with each sum modulo N; unreached residues are omitted."""
     messages, modulus = check(messages=messages, modulus=modulus).values()
-    half, odd_one = divmod(len(messages), 2)
-    if odd_one or not half:
+    half, remainder = divmod(len(messages), 2)
+    if remainder or not half:
         raise DomainError(f"messages must be a list of 2, 4, 6 ... entries, got {len(messages)}")
     if 2 * half**2 * min(modulus, 4 ** min(half, 64)) > MAX_STEPS:
         raise DomainError(f"messages and modulus must be small enough to count subsets (about {MAX_STEPS:,} steps)")
@@ -227,13 +229,13 @@ def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
     for message in messages:
         for size in range(half, 0, -1):
             for total, count in table[size - 1].items():
-                reached = (total + message) % modulus
-                table[size][reached] = table[size].get(reached, 0) + count
+                residue = (total + message) % modulus
+                table[size][residue] = table[size].get(residue, 0) + count
     return table[half]
 
 
 def subset_tables(messages: ArrayLike, modulus: int) -> Wholes:
-    """For each row of messages, how many of the subsets of half of them add up to each residue (exact).
+    """For each row of messages the number of subsets of half of them with each sum modulo N (exact).
 
     Parameters
     ----------
@@ -252,24 +254,24 @@ def subset_tables(messages: ArrayLike, modulus: int) -> Wholes:
     max_messages = 64  # largest number of messages: subsets of half of them are fewer than 2^63
     rows = 256  # lists of messages counted at a time
     modulus = check(modulus=modulus)["modulus"]
-    given = np.asarray(messages, dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] % 2 or given.shape[1] > max_messages:
-        raise DomainError(f"messages must have an even number of columns, {max_messages} at most, got {given.shape}")
-    half, residues = given.shape[1] // 2, np.arange(modulus)
-    found = np.empty((len(given), modulus), dtype=np.int64)
-    for start in range(0, len(given), rows):
-        block = given[start : start + rows]
+    array = np.asarray(messages, dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] % 2 or array.shape[1] > max_messages:
+        raise DomainError(f"messages must have an even number of columns, {max_messages} at most, got {array.shape}")
+    half, residues = array.shape[1] // 2, np.arange(modulus)
+    tables = np.empty((len(array), modulus), dtype=np.int64)
+    for start in range(0, len(array), rows):
+        block = array[start : start + rows]
         table = np.zeros((len(block), half + 1, modulus), dtype=np.int64)
         table[:, 0, 0] = 1
         for message in block.T:
-            before = (residues - message[:, None]) % modulus
-            table[:, 1:] += np.take_along_axis(table[:, :-1], before[:, None, :], axis=2)
-        found[start : start + rows] = table[:, -1]
-    return found
+            shifted = (residues - message[:, None]) % modulus
+            table[:, 1:] += np.take_along_axis(table[:, :-1], shifted[:, None, :], axis=2)
+        tables[start : start + rows] = table[:, -1]
+    return tables
 
 
 class Moments(NamedTuple):
-    """Mean and variance of how many subsets have a given sum; the variance is larger at half the sum of the inputs."""
+    """Mean and variance of the number of subsets with a given sum, the latter also at half the sum of the inputs."""
 
     mean: float
     variance: float
@@ -282,8 +284,8 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
     .. math:: E = \frac{C_m-2}N, \qquad \mathrm{Var} = (C_m-2)\Big(\frac1N-\frac2{N^2}\Big)
               \text{ or } 2(C_m-2)\Big(\frac1N-\frac1{N^2}\Big),
 
-    the latter for the one residue that is half the sum of the inputs, as a subset and its complement have that sum
-    together.  For odd moduli and at most 500 messages.
+    the latter for the residue that is half the sum of the inputs, where a subset and its complement have equal sums.
+    For odd moduli and at most 500 messages.
 
     Source: this project, on the proof of Lemma 1 of Ghazi, Pagh, Velingker 2019.
     """
@@ -291,6 +293,6 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
     modulus, n_messages = check(modulus=modulus, n_messages=n_messages).values()
     if n_messages > max_messages:
         raise DomainError(f"n_messages must be a whole number in [1, {max_messages}] here, got {n_messages}")
-    others, share = math.comb(2 * n_messages, n_messages) - 2, Fraction(1, odd(modulus))
-    moments = (others * share, others * share * (1 - 2 * share), 2 * others * share * (1 - share))
+    others, density = math.comb(2 * n_messages, n_messages) - 2, Fraction(1, odd(modulus))
+    moments = (others * density, others * density * (1 - 2 * density), 2 * others * density * (1 - density))
     return Moments(*map(float, moments))

@@ -1,7 +1,7 @@
 """Privacy of split-and-mix by smooth shares: the lemmas of Ghazi, Pagh and Velingker, in closed form.
 
-Every user's value becomes ``n_messages`` shares that add up to it modulo ``modulus``.  Logarithms hold what doubles
-cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by some 1e-12 of themselves.
+Every user's value is split into ``n_messages`` shares that add up to it modulo ``modulus``.  Computed in logarithms, as
+binomial coefficients of thousands and moduli to 2^256 overflow.  Upper answers are rounded up by a relative 1e-12.
 Proofs: book, chapter on cloak aggregation, under the numbers of the lemmas.  Standard library only.
 """
 
@@ -22,8 +22,8 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
 
     .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
 
-    Fewer users are refused; of several colluding ones, subtract their number from ``n_users``.  The formula is theirs;
-    wherever the two were compared, ``cloak:own-3``, which is proven here, needs no more messages.
+    Fewer users are refused; subtract the number of colluding users from ``n_users``.  The formula is cited;
+    ``cloak:own-3``, which is proven here, needed no more messages wherever the two were compared.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
 
@@ -60,12 +60,12 @@ def modulus_bits(modulus: int) -> int:
 
 @states("cloak", "lemma-1", item="Lemma 1", gives="upper", rests_on="proven", adjacency="none")
 def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
-    r"""Chance that the shares of two users are not smooth: repeat, or have subset sums far from uniform (upper).
+    r"""Probability that the shares of two users repeat or are not smooth (upper).
 
     .. math:: \eta = \frac{2m^2}N + \frac{18\sqrt m\,N^2}{\gamma^2\,4^m}
 
-    for an odd modulus, :math:`m\ge4` and :math:`\gamma>6\sqrt m/4^m`, else ``inf``.  It may exceed 1.  Smooth: every
-    residue is the sum of a fraction :math:`(1\pm\gamma)/N` of the m-subsets.
+    for an odd modulus, :math:`m\ge4` and :math:`\gamma>6\sqrt m/4^m`, else ``inf``.  It may exceed 1.  Smooth: each
+    residue is the sum of a fraction within :math:`(1\pm\gamma)/N` of the m-subsets.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 1.
 
@@ -97,7 +97,7 @@ def narrow_failure(modulus: int) -> float:
 
 @states("cloak", "lemma-5", item="Lemma 5, one swap", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
-    r"""Budget of moving a part of one user's value to another's: :math:`\ln\frac{1+\gamma}{1-\gamma}`, η (upper).
+    r"""Budget of one swap (moving an amount from one user's value to another's): ln((1 + γ) / (1 - γ)), η (upper).
 
     Source: Ghazi, Pagh, Velingker 2019, Lemmas 4 and 5.
 
@@ -114,7 +114,7 @@ def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
         rests_on="proven", adjacency="sum-preserving")  # fmt: skip
 @states("cloak", "lemma-6", item="Lemma 6, t swaps", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -> Budget:
-    r"""Budget of two data sets of equal sum that so many swaps lie apart (upper).
+    r"""Budget of two data sets of equal sum at a distance of ``swaps`` swaps (upper).
 
     .. math:: \Big(t\ln\beta,\ \eta\,\frac{\beta^t-1}{\beta-1}\Big), \qquad \beta = \frac{1+\gamma}{1-\gamma}
 
@@ -130,8 +130,8 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
     (0.198000066, '1.014e-12')
     """
     step = log_ratio(smoothness)
-    chained = (log_expm1(swaps * step), -log_expm1(step)) if swaps > 1 else ()
-    delta = exp_or_inf(added_up(log_failure(modulus, n_messages, smoothness), *chained))
+    geometric = (log_expm1(swaps * step), -log_expm1(step)) if swaps > 1 else ()
+    delta = exp_or_inf(added_up(log_failure(modulus, n_messages, smoothness), *geometric))
     return Budget(swaps * step * (1 + MARGIN), delta)
 
 
@@ -181,8 +181,8 @@ def single_user_budget(
     (1.100584, '2.061e-09')
     """
     epsilon = log_ratio(smoothness) - scale * math.log(decay)
-    silent = math.exp(-noise_rate * honest(n_users, colluding))
-    delta = silent + exp_or_inf(log_failure(modulus, n_messages, smoothness))
+    no_noise = math.exp(-noise_rate * honest(n_users, colluding))
+    delta = no_noise + exp_or_inf(log_failure(modulus, n_messages, smoothness))
     return Budget(epsilon * (1 + MARGIN), delta * (1 + MARGIN))
 
 

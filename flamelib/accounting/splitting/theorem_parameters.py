@@ -1,9 +1,8 @@
-"""Parameters of split-and-mix by rule: T1 for one user's value, T2 for everything but the sum, and sharper versions.
+"""Parameters of split-and-mix by rule: T1 (replace-one), T2 (sum-preserving), and sharper versions.
 
-Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions; what is
-rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their modulus is as small
-as the sum of the values permits.  Proofs: book, chapter on cloak aggregation, theorems 1 and 2 and "Noise".  Standard
-library only.
+Each rule answers the least number of messages that its bound allows.  Ceilings are taken of exact fractions; rounding
+is on the safe side.  The sharper rules do not need distinct messages: their modulus is the smallest for the sum of the
+values.  Proofs: book, chapter on cloak aggregation, theorems 1 and 2 and "Noise".  Standard library only.
 """
 
 import math
@@ -27,13 +26,13 @@ from flamelib.core.logspace import MARGIN, MAX_EXPONENT, SMALLEST, exp_or_inf, l
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, plainly
 
-BUDGET_KEPT = 1 - 4 * MARGIN  # fraction of a budget that is left after the error of its logarithms
+BUDGET_KEPT = 1 - 4 * MARGIN  # fraction of a budget after the error of its logarithms
 SHARES_FRACTION = 0.1  # fraction of epsilon for the shares; the rest is for noise
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyRule:
-    """Parameters that hide one user's value, and what noise and rounding add to the error of the sum."""
+    """Parameters of a replace-one guarantee, and the errors of the sum by noise and rounding."""
 
     n_messages: int
     modulus: int
@@ -49,7 +48,7 @@ class NoisyRule:
 
 @dataclass(frozen=True, slots=True)
 class MixRule:
-    """Parameters that hide one user's value behind noise that is exactly discrete Laplace in all."""
+    """Parameters of a replace-one guarantee with total noise that is exactly discrete Laplace."""
 
     n_messages: int
     modulus: int
@@ -62,7 +61,7 @@ class MixRule:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the rules for one user's value share: decay exp(-rate), and the chance that all honest users are silent."""
+    """Common part of the replace-one rules: decay exp(-rate), and P[no honest user adds noise]."""
 
     n_users: int
     scale: int
@@ -70,13 +69,13 @@ class _Shape:
     decay: float
     noise_rate: float
     smoothness: float
-    silent: float
+    no_noise: float
 
     def rule(self, n_messages: int, modulus: int, failure: float, delta: float) -> NoisyRule:
-        """The rule at these messages; ``delta`` is what is proven anyway."""
+        """The rule at these messages; ``delta`` is a proven upper bound."""
         noise = thinned_error(modulus, self.scale, self.rate, self.decay, self.noise_rate, self.n_users)
         bits, rounding = n_messages * modulus_bits(modulus), least_double(Fraction(self.n_users, self.scale))
-        total = min(delta, (self.silent + failure) * (1 + MARGIN) + SMALLEST)
+        total = min(delta, (self.no_noise + failure) * (1 + MARGIN) + SMALLEST)
         public = (self.scale, self.decay, self.noise_rate, self.smoothness)
         return NoisyRule(n_messages, modulus, *public, bits, noise, rounding, total)
 
@@ -90,8 +89,8 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     With :math:`h = n-|C|`: :math:`p = e^{-0.9\varepsilon/k}`, :math:`\gamma = \tanh(0.05\,\varepsilon)`,
     :math:`q = \min(1, \ln(2/\delta)/h)`; for m = 4, 5, ... N is the smallest odd whole number of at least
     :math:`3nk+1` and :math:`8m^2/\delta`; the first m with :math:`\gamma>6\sqrt m/4^m` and
-    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.  The grid has ``10 * n_users`` steps k where ``scale`` is left
-    out.  Refused for a budget of 0, or an epsilon above 700, or so small that no decay below 1 keeps it.
+    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` is taken.  The grid has ``10 * n_users`` steps k where ``scale`` is
+    left out.  Refused for a budget of 0, or an epsilon above 700, or so small that no decay below 1 attains it.
 
     ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in [0, 1],
     with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of Lemma 1, at
@@ -125,63 +124,63 @@ def sharp_noisy_rule(
     N is the smallest odd whole number above :math:`3nk`, and shares may repeat.
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
-    leak, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
+    log_beta, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
     n_messages, modulus = _first_number(
         lambda _: least_odd(3 * n_users * shape.scale + 1),
-        lambda m, modulus: log_two_user_delta(modulus, m, leak) <= log_half,
+        lambda m, modulus: log_two_user_delta(modulus, m, log_beta) <= log_half,
     )
-    return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, leak)), delta)
+    return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, log_beta)), delta)
 
 
 @plainly
 def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> MixRule:
     r"""Split-and-mix by ``cloak:best-1`` around Pólya noise: (epsilon, delta)-private for one user's value (upper).
 
-    The released sum keeps epsilon, and what the shares tell beside it costs :math:`(1+e^\varepsilon)2^{-\sigma}`, which
-    is delta; N is :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.  Grid as for
-    :func:`noisy_rule`; at least 19 users must not collude.
+    The released sum is epsilon-private, and the shares add :math:`\delta = (1+e^\varepsilon)2^{-\sigma}`; N is
+    :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.  Grid as for :func:`noisy_rule`; at least 19
+    users must not collude.
 
     Source: Balle, Bell, Gascon, Nissim 2020; Ishai, Kushilevitz, Ostrovsky, Sahai 2006.
     """
-    steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
+    steps, n_honest = default_scale(n_users, scale), honest(n_users, colluding)
     security, noise = security_needed(epsilon, delta), shared_noise(steps, epsilon)
     modulus = 3 * n_users * steps + 1
-    n_messages = messages_needed(security, crowd, math.log2(modulus))
-    bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)
+    n_messages = messages_needed(security, n_honest, math.log2(modulus))
+    bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, n_honest)
     return MixRule(n_messages, modulus, steps, noise.decay, security, bits, error)
 
 
 def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
-    r"""The σ at which :math:`d(1+e^\varepsilon)2^{-\sigma} = \delta`, never too small."""
+    r"""The σ at which :math:`d(1+e^\varepsilon)2^{-\sigma} = \delta`, rounded up."""
     positive_budget(epsilon or 1.0, delta)
     weight = math.log2(1 + math.exp(check(epsilon=epsilon)["epsilon"]))
     return max(MARGIN, (weight + math.log2(dimension) - math.log2(delta)) * (1 + MARGIN))
 
 
 def default_scale(n_users: int, scale: int | None) -> int:
-    """The scale given, or ten steps for every user."""
-    given = check(n_users=n_users, **({} if scale is None else {"scale": scale}))
-    return int(given.get("scale", 10 * given["n_users"]))
+    """The given scale, by default ``10 * n_users``."""
+    checked = check(n_users=n_users, **({} if scale is None else {"scale": scale}))
+    return int(checked.get("scale", 10 * checked["n_users"]))
 
 
-def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
-    """Noise's share of epsilon, and the rate at which half of delta covers that nobody of a crowd adds any."""
-    wanted = (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000)
-    return (1 - SHARES_FRACTION) * epsilon * BUDGET_KEPT, min(1.0, wanted)
+def noise_shares(epsilon: float, delta: float, n_honest: int) -> tuple[float, float]:
+    """Epsilon of the noise, and the noise rate q with ``P[none of n_honest users adds noise] <= delta / 2``."""
+    rate = (math.log(2) - math.log(delta)) / n_honest * (1 + MARGIN / 1000)
+    return (1 - SHARES_FRACTION) * epsilon * BUDGET_KEPT, min(1.0, rate)
 
 
 def _shape(epsilon: float, delta: float, n_users: int, scale: int | None, colluding: int) -> _Shape:
     positive_budget(epsilon, delta)
-    steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
-    for_noise, noise_rate = noise_shares(epsilon, delta, crowd)
-    silent = math.exp(crowd * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
-    decay, smoothness = noise_decay(steps, for_noise), _smoothness_of(SHARES_FRACTION * epsilon)
-    return _Shape(n_users, steps, for_noise / steps, decay, noise_rate, smoothness, silent)
+    steps, n_honest = default_scale(n_users, scale), honest(n_users, colluding)
+    noise_epsilon, noise_rate = noise_shares(epsilon, delta, n_honest)
+    no_noise = math.exp(n_honest * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
+    decay, smoothness = noise_decay(steps, noise_epsilon), _smoothness_of(SHARES_FRACTION * epsilon)
+    return _Shape(n_users, steps, noise_epsilon / steps, decay, noise_rate, smoothness, no_noise)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactRule:
-    """Parameters that hide everything but the sum of the rounded values."""
+    """Parameters of a sum-preserving guarantee."""
 
     n_messages: int
     modulus: int
@@ -195,11 +194,11 @@ class ExactRule:
 def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
     r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
 
-    With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and
-    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil` for the ``error``
-    :math:`\alpha` of rounding, the least whole number whose n/k, as a double, is not above it; for m = 4, 5, ... N is
-    the smallest odd whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with
-    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.  Refused for a budget of 0 or an epsilon above 700.
+    With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and :math:`T =
+    \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil` for the ``error`` :math:`\alpha` of
+    rounding, the least whole number whose n/k, as a double, is not above it; for m = 4, 5, ... N is the smallest odd
+    whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with :math:`\gamma>6\sqrt m/4^m` and
+    :math:`\eta\,T\le\delta` is taken.  Refused for a budget of 0 or an epsilon above 700.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 2 and Lemma 6.
 
@@ -208,9 +207,9 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     >>> exact_rule(1.0, 1e-6, 100, 0.01).n_messages, exact_rule(1.0, 1e-6, 1000, 1e-3).bits
     (67, 3496)
     """
-    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    chained = _together(epsilon, swaps)
-    log_allowed, quarter = math.log(delta) - float(chained.ln()) - 4 * MARGIN, Fraction(delta) / 4 / Fraction(chained)
+    swaps, scale, smoothness = _swap_shape(epsilon, delta, n_users, error, colluding)
+    swap_sum = _geometric_sum(epsilon, swaps)
+    log_allowed, quarter = math.log(delta) - float(swap_sum.ln()) - 4 * MARGIN, Fraction(delta) / 4 / Fraction(swap_sum)
     n_messages, modulus = _first_number(
         lambda m: least_odd(max(n_users * scale + 1, math.ceil(m * m / quarter))),
         lambda m, modulus: log_failure(modulus, m, smoothness) <= log_allowed,
@@ -225,8 +224,8 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
 
     N is :math:`nk+1`, of either parity, and shares may repeat.
     """
-    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    log_allowed = math.log(delta) - float(_together(epsilon, swaps).ln()) - 4 * MARGIN
+    swaps, scale, smoothness = _swap_shape(epsilon, delta, n_users, error, colluding)
+    log_allowed = math.log(delta) - float(_geometric_sum(epsilon, swaps).ln()) - 4 * MARGIN
     n_messages, modulus = _first_number(
         lambda _: n_users * scale + 1,
         lambda m, modulus: log_two_user_delta(modulus, m, log_ratio(smoothness)) <= log_allowed,
@@ -244,16 +243,16 @@ def grid_scale(n_users: int, error: float) -> int:
     return scale if n_users / scale <= error else scale + 1
 
 
-def _together(epsilon: float, swaps: int) -> Decimal:
-    r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits."""
+def _geometric_sum(epsilon: float, swaps: int) -> Decimal:
+    r"""The factor :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` of delta for t swaps, to 60 digits."""
     step = Decimal(epsilon) / swaps
     digits = Context(prec=60 + 2 * max(0, -step.adjusted()), traps=[])
     step = digits.divide(Decimal(epsilon), swaps)
-    grown, once = (digits.subtract(digits.exp(power), 1) for power in (Decimal(epsilon), step))
-    return digits.divide(grown, once)
+    numerator, denominator = (digits.subtract(digits.exp(power), 1) for power in (Decimal(epsilon), step))
+    return digits.divide(numerator, denominator)
 
 
-def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: int) -> tuple[int, int, float]:
+def _swap_shape(epsilon: float, delta: float, n_users: int, error: float, colluding: int) -> tuple[int, int, float]:
     """Swaps, scale and smoothness of the rules for data sets of equal sum."""
     positive_budget(epsilon, delta)
     swaps = honest(n_users, colluding) - 1
@@ -264,7 +263,7 @@ def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: 
 
 
 def positive_budget(epsilon: float, delta: float) -> None:
-    """Refuse budgets for which a rule has no parameters."""
+    """Refuse budgets outside the domain of the rules."""
     epsilon, delta = check(epsilon=epsilon, delta=delta).values()
     if not 0 < epsilon <= MAX_EXPONENT:
         raise DomainError(f"epsilon must be a number in (0, {MAX_EXPONENT:g}] for this rule, got {epsilon!r}")
@@ -277,21 +276,21 @@ def least_odd(least: int) -> int:
     return least | 1
 
 
-def _smoothness_of(leak: float) -> float:
-    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it."""
-    min_smoothness = 1e-300  # above the doubles that lose digits
-    found = min(math.tanh(leak * BUDGET_KEPT / 2), math.nextafter(1.0, 0.0))
-    while found > 0 and log_ratio(found) > leak * (BUDGET_KEPT + MARGIN):
-        found = math.nextafter(found, 0.0)
-    if found < min_smoothness:
+def _smoothness_of(epsilon: float) -> float:
+    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``epsilon``, rounded down."""
+    min_smoothness = 1e-300  # above the subnormal numbers
+    smoothness = min(math.tanh(epsilon * BUDGET_KEPT / 2), math.nextafter(1.0, 0.0))
+    while smoothness > 0 and log_ratio(smoothness) > epsilon * (BUDGET_KEPT + MARGIN):
+        smoothness = math.nextafter(smoothness, 0.0)
+    if smoothness < min_smoothness:
         raise DomainError(
-            f"epsilon must be so large that shares have a smoothness of {min_smoothness:g}, not {found:g}"
+            f"epsilon must be so large that shares have a smoothness of {min_smoothness:g}, not {smoothness:g}"
         )
-    return found
+    return smoothness
 
 
 def _too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
-    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
+    """A number of messages, at least 4, below which Lemma 1's failure exceeds the allowed one."""
     bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
     return max(MIN_MESSAGES_LEMMA_1, math.floor(bits))
 
@@ -299,5 +298,5 @@ def _too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
 def _first_number(
     modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
 ) -> tuple[int, int]:
-    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
+    """The first number m of messages with ``holds(m, modulus(m))``, from ``start(modulus(2))``, and its modulus."""
     return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))

@@ -1,8 +1,8 @@
-"""Shares of two users: how far apart two pairs of inputs with equal sum are, by exact variances of subset sums.
+"""Shares of two users: divergences between two pairs of inputs with equal sum, by exact variances of subset sums.
 
-Two users' shuffled shares tell the first input by the m-subsets that add up to it; mean and variance of their number
-are known exactly, for every modulus and without asking that shares be distinct or smooth.  Proofs: book, chapter on
-cloak aggregation, "Two users".  Standard library only.
+The likelihood of two users' shuffled shares is proportional to the number of m-subsets that add up to the first input,
+whose mean and variance are known exactly for every modulus, also for shares that are not distinct or smooth.  Proofs:
+book, chapter on cloak aggregation, "Two users".  Standard library only.
 """
 
 import math
@@ -20,7 +20,7 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
     .. math:: \sqrt{N/C_m} \text{ for every modulus}, \qquad \sqrt{3N/(4C_m)} \text{ for an odd one}, \qquad
               C_m = \binom{2m}m
 
-    for :math:`m\ge2`, at most 1; ``inf`` for a single message, which hides nothing.
+    for :math:`m\ge2`, at most 1; ``inf`` for a single message, which is not private.
 
     Source: this project, by the exact variance of the number of subsets with a given sum.
 
@@ -31,8 +31,8 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
     """
     if n_messages < 2:
         return math.inf
-    shrunk = math.log(0.75) if modulus % 2 else 0.0
-    return probability(added_up(math.log(modulus), shrunk, -_log_central_binomial(n_messages)) / 2)
+    log_factor = math.log(0.75) if modulus % 2 else 0.0
+    return probability(added_up(math.log(modulus), log_factor, -_log_central_binomial(n_messages)) / 2)
 
 
 @states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper", rests_on="proven",
@@ -43,8 +43,8 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     .. math:: \frac{2(N-1)(1+e^{2\varepsilon})+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}, \qquad C_m = \binom{2m}m
 
     for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  Beyond
-    :math:`e^\varepsilon = 1+\sqrt{2+2/(N-1)}`, where the formula would rise, the answer is the value at that point.  No
-    smoothness and no distinct messages are asked for.
+    :math:`e^\varepsilon = 1+\sqrt{2+2/(N-1)}`, where the formula is increasing, the answer is the value at that point.
+    Messages need not be smooth or distinct.
 
     Source: this project, by :math:`(u)_+\le(u-Eu)^2/(4|Eu|)` and exact variances.
 
@@ -89,22 +89,22 @@ def second_moment_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     """
     if n_messages < 2:
         return math.inf
-    log_ways, twice = _log_central_binomial(n_messages), 2 * (modulus - 1)
-    # Exponent whose exponential is a double, with room; far beyond it the bound is 1.
-    if math.log(twice) > log_ways + 600.0:
+    log_subsets, twice = _log_central_binomial(n_messages), 2 * (modulus - 1)
+    # exp(600) is finite; far beyond it the bound is 1.
+    if math.log(twice) > log_subsets + 600.0:
         return 1.0
-    here, inverse = modulus - 2 if modulus % 2 else twice, math.exp(-log_ways)
-    grown, linear = 1 + math.exp(math.log(twice) - log_ways), 4 * inverse - 2
-    level = here / twice + (4 - 4 * inverse) / twice
-    least = (math.sqrt(linear * linear + 4 * grown * level) - linear) / (2 * grown)
-    epsilon = min(epsilon, math.log(max(least, 1.0)))
-    terms = math.log(here) if here else -math.inf, math.log(twice) + 2 * epsilon
-    root = (logaddexp(logaddexp(*terms), math.log(4) + epsilon) - log_ways) / 2
+    c, inverse = modulus - 2 if modulus % 2 else twice, math.exp(-log_subsets)
+    quadratic, linear = 1 + math.exp(math.log(twice) - log_subsets), 4 * inverse - 2
+    constant = c / twice + (4 - 4 * inverse) / twice
+    minimiser = (math.sqrt(linear * linear + 4 * quadratic * constant) - linear) / (2 * quadratic)
+    epsilon = min(epsilon, math.log(max(minimiser, 1.0)))
+    terms = math.log(c) if c else -math.inf, math.log(twice) + 2 * epsilon
+    root = (logaddexp(logaddexp(*terms), math.log(4) + epsilon) - log_subsets) / 2
     log_gap = log_expm1(epsilon)
     top = max(root, log_gap)
     gap = math.exp(log_gap - top)
-    under = top + math.log(math.hypot(math.exp(root - top), gap) + gap)
-    return probability(added_up(2 * root, -math.log(2), -under))
+    log_denominator = top + math.log(math.hypot(math.exp(root - top), gap) + gap)
+    return probability(added_up(2 * root, -math.log(2), -log_denominator))
 
 
 def _log_central_binomial(n_messages: int) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.sketches.hashing import Hashes
-from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
+from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +75,14 @@ class CountMin(_Hashed):
         found = self.read(table, items)
         return found.min(axis=0) if rule == "min" else np.asarray(np.median(found, axis=0))
 
-    def excess(self, n_users: int) -> float:
-        """Upper bound on the mean of what other items add to a counter, for Markov's inequality in a row."""
-        return float(check(n_users=n_users)["n_users"] / self.columns)
-
-    def failure(self, n_users: int, error: float) -> float:
-        """Upper bound on the probability that an item is overestimated by more than ``error`` without noise."""
-        return min(1.0, (self.excess(n_users) / error) ** self.rows) if error > 0 else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class CountSketch(_Hashed):
     r"""How often an item occurs, without bias: every item adds its sign to one counter of each row.
 
     A row is off by :math:`\sqrt{(F_2 - f_x^2) / w}` in standard deviation; the median of :math:`D` rows is within
-    :math:`\alpha \lVert f \rVert_2` but for the chance of :meth:`failure`.  The sum of squares of a row has mean
+    :math:`\alpha \lVert f \rVert_2` unless half of the rows are off by more, each with a chance of at most
+    :math:`1 / (w \alpha^2)` by Chebyshev's inequality.  The sum of squares of a row has mean
     :math:`F_2` and variance :math:`2 (F_2^2 - F_4) / w`.
 
     Source: Charikar, Chen, Farach-Colton 2004; Thorup, Zhang 2004 (second moment).
@@ -110,11 +103,6 @@ class CountSketch(_Hashed):
         """Sum of the squares of all counts: the median over rows of the sum of squares, less what noise adds."""
         squares = np.square(reals("table", shaped(table, self.shape))).sum(axis=1)
         return float(np.median(squares) - self.columns * noise_variance)
-
-    def failure(self, accuracy: float) -> float:
-        r"""Upper bound on the chance of an error above :math:`\alpha \lVert f \rVert_2`, by Chebyshev's inequality."""
-        accuracy = check(accuracy=accuracy)["accuracy"]
-        return majority_failure(min(1.0, 1 / (self.columns * accuracy**2)), self.rows)
 
 
 @dataclass(frozen=True, slots=True)

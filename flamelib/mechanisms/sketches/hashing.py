@@ -48,7 +48,7 @@ class Hashes:
         found = np.zeros((self.rows, *x.shape), dtype=np.uint64)
         rng = np.random.default_rng([self.seed, self.part])
         for a in rng.integers(PRIME, size=(self.independence, self.rows), dtype=np.uint64):
-            found = _add(times(found, x), a.reshape(-1, *[1] * x.ndim))
+            found = (times(found, x) + a.reshape(-1, *[1] * x.ndim)) % np.uint64(PRIME)
         return found
 
     def buckets(self, items: ArrayLike, width: int) -> Wholes:
@@ -58,11 +58,6 @@ class Hashes:
     def signs(self, items: ArrayLike) -> Wholes:
         """+1 or -1 by the lowest bit, of shape (rows, n); a mean is 1/p at most."""
         return 1 - 2 * (self.values(items) & np.uint64(1)).astype(np.int64)
-
-
-def _add(a: Words64, b: Words64) -> Words64:
-    """Sum of two numbers below p, modulo p."""
-    return np.asarray((a + b) % np.uint64(PRIME))
 
 
 def times(a: Words64, b: Words64) -> Words64:

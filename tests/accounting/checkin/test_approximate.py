@@ -29,8 +29,8 @@ def two_users(noise, rate, epsilon, mine, others, his):
     return rate * (1 - rate) * alone + rate**2 * both
 
 
-@pytest.mark.parametrize("noise", [0.6, 1.0, 3.0])
-@pytest.mark.parametrize(("rate", "delta"), [(1.0, 1e-2), (1.0, 1e-6), (0.3, 1e-2), (0.1, 0.1)])
+@pytest.mark.parametrize("noise", [0.6, 3.0])
+@pytest.mark.parametrize(("rate", "delta"), [(1.0, 1e-6), (0.3, 1e-2), (0.1, 0.1)])
 def test_two_users_lose_no_more(noise, rate, delta):
     found = approximate_rounds(lambda budget: gaussian_mechanism(2.0, noise, epsilon=budget), 2, 1, delta, rate)
     assert gaussian_vector_rounds(noise, 2, 1, delta, rate) <= found < 600
@@ -50,8 +50,7 @@ def test_theorem_2_is_not_asked():
     assert gaussian_vector_rounds(200.0, 10**6, 2 * 10**9, 1e-6, 1e-3) > 1e3
 
 
-@pytest.mark.parametrize(("n_users", "rate", "rounds"), [(100, 1.0, 1), (10**4, 0.1, 100)])
-@pytest.mark.parametrize("noise", [1.0, 4.0])
+@pytest.mark.parametrize(("n_users", "rate", "rounds", "noise"), [(100, 1.0, 1, 4.0), (10**4, 0.1, 100, 1.0)])
 def test_it_stays_above_what_equal_values_lose(n_users, rate, rounds, noise):
     found = gaussian_vector_rounds(noise, n_users, rounds, 1e-6, rate)
     lower = shuffled_rounds_lower(GaussianProfile(noise / 2), n_users, rounds, delta=1e-6, checkin_rate=rate)
@@ -64,7 +63,7 @@ def test_a_budget_that_never_fails_gives_nearly_its_own_account():
     assert own <= never <= 1.02 * own
 
 
-@pytest.mark.parametrize(("n_users", "rate", "rounds"), [(100, 1.0, 3), (60_000, 0.1, 100)])
+@pytest.mark.parametrize(("n_users", "rate", "rounds"), [(100, 1.0, 3), (6_000, 0.1, 10)])
 def test_all_failures_fit_into_their_share(n_users, rate, rounds):
     """The least budget whose failures fit at the answer, found by itself, costs no more than the answer."""
     delta, share = 1e-6, 0.1

@@ -68,8 +68,8 @@ class TestGroups:
     def test_chances_are_right(self, n):
         """Means and variances of huge binomial laws, from grouped counts."""
         up, down = counted(n, 0.3, 0.3, 1.0), counted(n, 0.3, 0.3, 1.0, below=True)
-        assert down.chance.sum() <= 1 <= up.chance.sum() <= 1 + 1e-3
-        assert down.chance @ down.rate <= 0.3 <= up.chance @ up.rate <= 0.3 * (1 + 1e-3)
+        assert down.mass.sum() <= 1 <= up.mass.sum() <= 1 + 1e-3
+        assert down.mass @ down.rate <= 0.3 <= up.mass @ up.rate <= 0.3 * (1 + 1e-3)
 
     @pytest.mark.parametrize(("n", "rate", "noise", "epsilon"), [(300, 0.2, 1.0, 0.5), (50, 0.5, 0.3, 3.0)])
     def test_few_groups_bound_from_both_sides(self, n, rate, noise, epsilon):

@@ -81,31 +81,6 @@ class TestOneRound:
             for curve in curves:
                 assert truth * (1 - 1e-9) <= curve.forward(epsilon) <= most * (1 + 1e-9)
 
-    @pytest.mark.parametrize("rate", [0.2, 0.7])
-    def test_blanket_formula_message_by_message(self, rate):
-        """Others are absent, revealed, or draw from the blanket; the victim is among the last, or absent."""
-        n, epsilon0, k = 3, 1.0, 3
-        mass = KaryProfile(epsilon0, k).mass
-
-        def law(x):
-            found = Counter()
-            for fates in itertools.product("arb", repeat=n - 1):
-                chance = math.prod({"a": 1 - rate, "r": rate * (1 - mass), "b": rate * mass}[fate] for fate in fates)
-                hidden, seen = fates.count("b"), fates.count("r")
-                for there in (True, False):
-                    own = [response(x, epsilon0, k)] if there else []
-                    drawn = [*own, *[[1 / k] * k] * hidden]
-                    for reports in itertools.product(range(k), repeat=len(drawn)):
-                        weight = math.prod(part[report] for part, report in zip(drawn, reports, strict=True))
-                        found[seen, tuple(sorted(reports))] += chance * weight * (rate if there else 1 - rate)
-            return found
-
-        p, q = law(0), law(1)
-        for epsilon in (0.0, 0.1, 0.5):
-            found = round_curve(KaryProfile(epsilon0, k), n, rate).forward(epsilon)
-            assert found == pytest.approx(stick(p, q, epsilon), rel=1e-4)
-            assert found >= stick(p, q, epsilon) * (1 - 1e-9)
-
     @pytest.mark.parametrize(("n", "rate", "k"), [(4, 0.3, 2), (4, 1.0, 2), (3, 0.6, 4), (3, 1.0, 3)])
     def test_equal_others_are_what_they_say(self, n, rate, k):
         cells = equal_cells(KaryProfile(1.0, k), n, rate)
@@ -125,18 +100,18 @@ class TestOneRound:
 
 
 class TestBinaryCheckIn:
-    @pytest.mark.parametrize(("epsilon0", "n", "rate"), [(1.0, 3000, 0.4), (2.0, 9000, 0.1)])
-    def test_blocks_and_chords(self, epsilon0, n, rate):
+    def test_blocks_and_chords(self):
         """The sum over every number of messages, term by term, with all others equal."""
+        epsilon0, n, rate = 2.0, 3000, 0.1
         profile, spread = checkin_profile(epsilon0, n, rate), math.sqrt(n * rate * (1 - rate))
         messages = np.arange(int(n * rate - 7 * spread), int(n * rate + 7 * spread))
-        for epsilon in (0.0, 0.003, 0.01, 0.03):
+        for epsilon in (0.0, 0.01, 0.03):
             inner = np.log1p(n / messages * math.expm1(epsilon)).tolist()
             logs = [binary.at_the_end(epsilon0, m, at) for m, at in zip(messages.tolist(), inner, strict=True)]
             total = float((binom.pmf(messages, n, rate) * messages / n) @ np.exp(logs))
             assert total * (1 - 1e-9) <= profile(epsilon) <= 1.4 * total
 
-    @pytest.mark.parametrize("n", [257, 357, 756, 1500])
+    @pytest.mark.parametrize("n", [257, 756])
     def test_ceiling_is_above_every_data_set(self, n):
         for epsilon0, epsilon in itertools.product(
             (0.3, 1.0, 3.0, 4.486, 4.724, 7.0), (0.0, 0.01, 0.1, 0.25, 1.1809, 1.4247)
@@ -173,16 +148,6 @@ class TestManyRounds:
         )
         found = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 3, epsilon=0.3, checkin_rate=rate)
         assert 0.8 * truth <= found <= truth * (1 + 1e-9)
-
-    def test_equal_others_do_not_dominate(self):
-        """By a fifth in one round of 20 users, by a tenth in two rounds of 8."""
-        for n, epsilon, rounds, excess in ((20, 0.06, 1, 0.18), (8, 2.06155, 2, 0.10)):
-            pairs_of = {m: [bits(m + x, n - m - x, 3.0) for x in (1, 0)] for m in range(n)}
-            deltas = {m: stick(*(repeated(law, rounds) for law in laws), epsilon) for m, laws in pairs_of.items()}
-            other = {m: stick(*(repeated(law, rounds) for law in laws[::-1]), epsilon) for m, laws in pairs_of.items()}
-            equal = max(deltas[0], deltas[n - 1], other[0], other[n - 1])
-            assert max(deltas.values()) > (1 + excess) * equal
-            assert shuffled_rounds(KaryProfile(3.0, 2), n, rounds, epsilon=epsilon) >= max(deltas.values())
 
     def test_settings_of_the_documents(self):
         """Below what explicit pairs on a grid of 1e-6 gave, 1.49850 and 1.09538, and above the lower value."""
@@ -271,7 +236,7 @@ class TestBothSides:
         assert once < 0.9 * truth < found <= truth * (1 + 1e-9)
 
     @pytest.mark.parametrize("route", ["any", "clones", "kary", "laplace", "gaussian", "thm-2"])
-    @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
+    @pytest.mark.parametrize(("rate", "rounds"), [(0.4, 2)])
     def test_lower_is_below_upper(self, route, rate, rounds):
         setting = {"n_users": 300, "checkin_rate": rate, "rounds": rounds, "delta": 1e-5, "route": route,
                    "epsilon0": 1.0, "n_buckets": 4, "noise_std": 2.0}  # fmt: skip

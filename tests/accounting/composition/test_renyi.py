@@ -9,10 +9,7 @@ from mpmath import mp, mpf
 from oracles.checkin import renyi
 
 from flamelib.accounting.composition.renyi import (
-    least_renyi,
     pure_renyi,
-    renyi_composition,
-    renyi_conversion,
     renyi_divergence,
     renyi_to_epsilon,
 )
@@ -52,27 +49,3 @@ def test_the_conversion_is_never_below_the_truth(epsilon0, delta):
         chances = [mp.binomial(times, i) * stays**i * (1 - stays) ** (times - i) for i in range(times + 1)]
         truth = hockey_stick(chances, chances[::-1], found)
         assert truth <= delta * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("order", "epsilon", "delta"), [(2, 0.5, 0.1), (8, 1.0, 1e-5), (30, 0.2, 1e-9), (3, 4.0, 0.6)])
-def test_lemma_3_names_the_least_divergence(order, epsilon, delta):
-    """No pair of two outcomes with that delta has less, one has it, and most have more."""
-    named = least_renyi(order, epsilon, delta)
-    e, found = mp.exp(mpf(epsilon)), []
-    grid = sorted({mpf(delta) + (1 - mpf(delta)) * mpf(i) / 400 for i in range(1, 400)}
-                  | {mpf(delta) * mpf(10) ** (mpf(i) / 100) for i in range(1, 900)})  # fmt: skip
-    for r in (r for r in grid if delta < r < 1):
-        first, second = {0: r, 1: 1 - r}, {0: (r - delta) / e, 1: 1 - (r - delta) / e}
-        assert hockey_stick(first.values(), second.values(), epsilon) >= mpf(delta) * (1 - mpf(10) ** -12)
-        found.append(renyi(first, second, order))
-    assert named <= float(min(found)) * (1 + 1e-9)
-    assert named == pytest.approx(float(min(found)), rel=2e-2)
-
-
-def test_edges():
-    assert renyi_composition(0.25, 10) == 2.5
-    assert pure_renyi(5, 0) == 0
-    assert least_renyi(5, 1.0, 0) == 0
-    assert least_renyi(5, 1.0, 1) == math.inf
-    assert renyi_conversion(2, 0.5, 0) == math.inf
-    assert renyi_conversion(2, 0.5, 1) == 0

@@ -31,22 +31,10 @@ def theorem_3(k, epsilon0, padded, rate, delta):
     return unsampled, mp.log(1 + mp.mpf(rate) * mp.expm1(unsampled))
 
 
-def theorem_1(d, epsilon, delta):
-    """Theorem 1 as printed; Theorem 4 is the same with 2k for d."""
-    e, t = mp.mpf(epsilon), mp.mpf(d)
-    return min(t * e, e * mp.sqrt(2 * t * mp.log(1 / mp.mpf(delta))) + t * e * mp.expm1(e)), (t + 1) * mp.mpf(delta)
-
-
 # --- the printed formulas -------------------------------------------------------------------------------
 
 USERS, BUCKETS = st.integers(2, 10**12), st.integers(2, 1000)
 EPSILON0, DELTA, RATE = st.floats(1e-9, 8), st.floats(1e-300, 0.29), st.floats(1e-4, 1)
-
-
-@given(USERS, BUCKETS, EPSILON0, DELTA)
-def test_lemma_1(n, k, epsilon0, delta):
-    truth, found = float(lemma_1(n, k, epsilon0, delta)), sp.shuffled_kary(n, k, epsilon0, delta)
-    assert found == (pytest.approx(truth, rel=1e-13) if truth < 1 - 1e-13 else math.inf)
 
 
 @given(BUCKETS, EPSILON0, USERS, RATE, DELTA)
@@ -61,23 +49,6 @@ def test_theorem_3(k, epsilon0, padded, rate, delta):
     else:
         assert found.epsilon_unsampled == pytest.approx(float(unsampled), rel=1e-12)
         assert found.epsilon == pytest.approx(float(epsilon), rel=1e-12)
-
-
-@given(st.integers(1, 10**9), st.floats(1e-12, 30), st.floats(1e-300, 1e-9))
-def test_theorems_1_and_4(d, epsilon, delta):
-    truth = theorem_1(d, epsilon, delta)
-    simple, double = sp.simple_vector(d, epsilon, delta), sp.double_vector(d / 2, epsilon, delta)
-    assert simple.epsilon == double.epsilon == pytest.approx(float(truth[0]), rel=1e-13)
-    assert simple.delta == pytest.approx(float(truth[1]), rel=1e-14)
-    assert double.delta == pytest.approx(float(truth[1]), rel=1e-14)
-    assert (d + 1) * Fraction(delta) <= simple.delta
-
-
-def test_theorem_2_is_theorem_3_for_the_sampled_users():
-    for rate, users in ((0.02, 100_000), (0.5, 4000), (0.3, 10**7)):
-        direct = sp.sampled_kary(users, 2, 0.5, rate, 1e-9)
-        assert direct == sp.padded_kary(2, 0.5, round(rate * users), rate, 1e-9)
-    assert sp.sampled_kary(100, 2, 0.5, 0.01, 1e-9).epsilon == math.inf
 
 
 # --- published numbers ----------------------------------------------------------------------------------
@@ -191,11 +162,6 @@ def test_the_power_of_the_sampling_rate():
     rates = np.geomspace(1e-3, 1e-1, 7).tolist()
     assert slope(lambda rate: gains.double_rate(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
     assert slope(lambda rate: double(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
-
-
-def test_corollaries_beyond_their_condition():
-    assert gains.simple_rate(1.0, 5, 100, 0) == gains.double_rate(1.0, 5, 0.5, 100, 0) == math.inf
-    assert gains.double_rate(1.0, 5, 0.01, 10_000, 0.5) == math.inf
 
 
 # --- Figure 3 ---------------------------------------------------------------------------------------------

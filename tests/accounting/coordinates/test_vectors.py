@@ -43,13 +43,6 @@ class TestPublished:
         for bound, number in zip(BOUNDS, numbers, strict=True):
             assert account(bound=bound, route=route, **given) == pytest.approx(number, rel=4e-6)
 
-    def test_central_limits(self):
-        assert central_limit(**SIMPLE) == pytest.approx(0.0901, abs=5e-5)
-        assert central_limit("double", **FIFTIETH) == pytest.approx(0.151, abs=5e-4)
-        assert central_limit("topk", **FIFTIETH) == pytest.approx(1.26, abs=5e-3)
-        assert central_limit("double", **TENTH) == pytest.approx(0.592, abs=5e-4)
-        assert central_limit("topk", **TENTH) == pytest.approx(2.09, abs=5e-3)
-
     def test_certified(self):
         """Regression values, each above the attack and close to the central limit."""
         simple = account(bound="blanket", route="sound", **SIMPLE)

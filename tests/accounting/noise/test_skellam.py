@@ -51,6 +51,11 @@ def test_logarithms_are_as_right_as_is_said(variance):
         total = 2 * mp.fsum(masses) - 1
         for x in range(0, last + 1, max(1, last // 200)):
             assert abs(mp.log(masses[x] / total) - mpf(noise.log_mass(x))) <= noise.error(x)
+        cells = noise.cells(1)
+        for x in range(1 - last, last, max(1, last // 100)):
+            here, there, place = masses[abs(x)], masses[abs(x - 1)], x - 1 + last
+            assert cells.low[place] <= mp.log(there / here) <= cells.high[place]
+            assert abs(cells.gain[place] - (there - here) / total) <= cells.error[place]
 
 
 # --- Rényi ------------------------------------------------------------------------------------------------

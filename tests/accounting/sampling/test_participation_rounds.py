@@ -104,7 +104,7 @@ def profile_at(setting, grid):
 
 def composed_order(cells, rounds, epsilon):
     """The composition in this order alone."""
-    return math.exp(dominating_pair._settled([(cells, rounds)], dominating_pair.DeltaAt(epsilon), -math.inf)[0])
+    return math.exp(dominating_pair._converged([(cells, rounds)], dominating_pair.DeltaAt(epsilon), -math.inf)[0])
 
 
 # --- one round --------------------------------------------------------------------------------------

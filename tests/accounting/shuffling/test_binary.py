@@ -100,7 +100,7 @@ def test_in_step_with_the_lattice(odds, stride, n_users, monkeypatch):
     truth = logs_in_full(Fraction(odds), Fraction(1), n_users)
     pair = Pair(math.log(odds), n_users, 0.0)
     assert pair.stride == stride
-    starts, stops = pair.stretches()
+    starts, stops = pair.intervals()
     covered = [np.arange(start, stop + 1, stride) for start, stop in zip(starts, stops, strict=True)]
     assert set(np.concatenate(covered)) == set(range(n_users))
     for enough in (0, 8, 40):

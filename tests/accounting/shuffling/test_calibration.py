@@ -1,30 +1,14 @@
 """The private sum by the certified divergence: its privacy by every count, its error by every message, its levels."""
 
-import itertools
 import math
-from collections import defaultdict
-from functools import reduce
 
 import pytest
 from oracles import closed_form as oracle
+from oracles.tables import neighbours, normed, worst
 
 from flamelib.accounting.shuffling.accuracy import summation_worst_mse, worst_input
 from flamelib.accounting.shuffling.calibration import certified_summation_plan, least_blanket_mass
 from flamelib.core.vocabulary import DomainError
-
-
-def counts(letters, mass, held):
-    """Law of how often each letter is received from users who hold these."""
-
-    def thrown_in(law, letter):
-        longer = defaultdict(float)
-        for seen, chance in law.items():
-            for sent in range(letters):
-                more = tuple(count + (place == sent) for place, count in enumerate(seen))
-                longer[more] += chance * (mass / letters + (1 - mass) * (sent == letter))
-        return longer
-
-    return reduce(thrown_in, held, {(0,) * letters: 1.0})
 
 
 @pytest.mark.parametrize(
@@ -34,12 +18,9 @@ def counts(letters, mass, held):
 def test_no_data_set_loses_more(n_users, epsilon, delta, least):
     plan = certified_summation_plan(n_users, epsilon, delta)
     assert plan.n_levels >= least
-    letters, largest = plan.n_levels + 1, 0.0
-    for others in itertools.combinations_with_replacement(range(letters), n_users - 1):
-        laws = [counts(letters, plan.blanket_mass, (*others, letter)) for letter in range(letters)]
-        for one, two in itertools.permutations(laws, 2):
-            largest = max(largest, sum(max(p - math.exp(epsilon) * two[seen], 0.0) for seen, p in one.items()))
-    assert delta / 10 < largest <= delta
+    letters, mass = plan.n_levels + 1, plan.blanket_mass
+    rows = [[mass / letters + (1 - mass) * (held == sent) for sent in range(letters)] for held in range(letters)]
+    assert delta / 10 < worst(neighbours(normed(rows), n_users), epsilon) <= delta
 
 
 @pytest.mark.parametrize(("n_users", "epsilon", "delta"), [(2, 3.0, 0.01), (3, 4.0, 0.05)])
@@ -57,9 +38,7 @@ def test_the_error_is_that_of_the_worst_inputs(n_users, epsilon, delta):
         (12, 0.336, 2.2367e-5),
         (2, 0.5, 0.01),
         (5, 1.0, 1e-3),
-        (8, 0.1, 0.1),
         (20, 0.7, 1e-4),
-        (30, 2.0, 1e-6),
         (9, 4.0, 0.0),
     ],
 )

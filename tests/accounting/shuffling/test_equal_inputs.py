@@ -2,14 +2,13 @@
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from flamelib.accounting.checkin.shuffled import shuffled_rounds, shuffled_rounds_lower
 from flamelib.accounting.composition.dominating_pair import composed_below
-from flamelib.accounting.shuffling.equal_inputs import _intervals, equal_inputs_pair
+from flamelib.accounting.shuffling.equal_inputs import equal_inputs_pair
 from flamelib.core.profiles import GaussianProfile
 
 
@@ -27,23 +26,6 @@ def integral(noise_std: float, epsilon: float, swapped: bool = False) -> float:
     p = (np.outer(zero, one) + np.outer(one, zero)) / 2
     p, q = (q, p) if swapped else (p, q)
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) * (y[1] - y[0]) ** 2
-
-
-@pytest.mark.parametrize(("distance", "h", "end"), [(1.0, 0.08, 6.0), (2.0, 0.125, 5.7), (0.01, 6e-4, 6.0)])
-def test_intervals_have_the_ratios_of_their_places(distance: float, h: float, end: float) -> None:
-    places, masses = _intervals(distance, h, end)
-    with mpmath.workdps(40):
-        left = mpmath.mpf("-inf")
-        for j, mass in zip(places.tolist(), masses.tolist(), strict=True):
-            # The right end to all digits: where Q's mass is used up.
-            q = mpmath.ncdf(left) + mpmath.mpf(mass)
-            right = mpmath.findroot(lambda t, q=q: mpmath.ncdf(t) - q, float(norm.ppf(float(q))))
-            p = mpmath.ncdf(right - distance) - mpmath.ncdf(left - distance)
-            if q < 0.999:  # beyond, a mass in doubles does not tell the end any more
-                assert abs(p / mass - (1 + j * h)) < 1e-9 * (1 + j * h)
-            left = right
-    assert np.all(np.diff(places) > 0)
-    assert 1 - 1e-6 < masses.sum() <= 1
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])

@@ -18,7 +18,7 @@ from flamelib.accounting.shuffling.gaussian_branch_cut import (
     RTOL_PANEL,
     GaussianLaw,
     _Cut,
-    _held,
+    _representable,
     bracket,
 )
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
@@ -38,7 +38,7 @@ def test_two_users_who_may_be_absent(noise_std, epsilon, rate, blanket):
     assert truth <= rate * math.exp(bracket(GaussianLaw(noise_std, epsilon, blanket), 1).high)
 
 
-@pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (0.5, 8.0), (1.0, 4.0)])
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(1.0, 4.0), (26.111, 0.09535)])
 def test_two_users(noise_std, epsilon):
     profile = GaussianProfile(noise_std)
     with mp.workdps(20):
@@ -121,7 +121,7 @@ def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
         # Not by the bound of one message alone, which would give the same.
         law = GaussianLaw(noise_std, epsilon, blanket)
         with np.errstate(over="ignore", invalid="ignore"):
-            cut = _Cut(_held(law), 1)
+            cut = _Cut(_representable(law), 1)
             found = cut.bracket(RTOL_PANEL) if cut.unit > MIN_LOG_EXCESS else Bracket(-math.inf, math.inf)
         assert found.low <= truth + 1e-9 or cut.law != law  # at a smaller epsilon it is a bound from above alone
         assert found.high >= truth - 1e-9 or truth < -690
@@ -136,14 +136,6 @@ def test_far_out_the_bound_is_not_below_what_one_large_value_gives(noise_std, ep
     for blanket in (True, False):
         found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
         assert found.high >= least - 1e-6
-
-
-@pytest.mark.parametrize(("noise_std", "epsilon"), [(26.111, 0.09535), (12.8824, 0.32546)])
-def test_few_users_and_much_noise(noise_std, epsilon):
-    """The transform overflows where the ray would leave the lip."""
-    with mp.workdps(20):
-        truth = float(TwoUsers(noise_std, epsilon, blanket=True).delta())
-    _agrees(blanket_divergence(GaussianProfile(noise_std), 2, epsilon=epsilon), truth, upper=True)
 
 
 @pytest.mark.parametrize("noise_std", [1e7, 1e9])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import shuffling as oracles
+from oracles.tables import family, neighbours, worst
 
 from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.privacy_profile import together
@@ -36,7 +37,7 @@ class TestSqueeze:
         """Every data set, every pair: not below all others equal, below the blanket."""
         n_buckets, n_users = shape
         epsilon, profile = epsilon0 * share, KaryProfile(epsilon0, n_buckets)
-        truth = float(oracles.worst_shuffled(oracles.kary_rows(epsilon0, n_buckets), n_users, epsilon))
+        truth = float(worst(neighbours(family("kary", epsilon0, n_buckets), n_users), epsilon))
         low, high = all_equal(profile, n_users, epsilon=epsilon), blanket_divergence(profile, n_users, epsilon=epsilon)
         equal = float(oracles.kary_others(epsilon0, n_buckets, n_users, epsilon))
         assert low <= truth <= high
@@ -51,52 +52,6 @@ class TestSqueeze:
     def test_clones_numeric_is_below_the_closed_form(self):
         for epsilon0, n_users in ((1.0, 10**4), (4.0, 10**5), (0.5, 10**6)):
             assert clones_2021(epsilon0, n_users, delta=1e-6) < clones_closed(epsilon0, n_users, 1e-6)
-
-
-class TestPublished:
-    """Numbers that other programs returned for the same question (smallest epsilon), to the digits they can have."""
-
-    @pytest.mark.parametrize(
-        ("epsilon0", "n_users", "delta", "blanket", "exact", "ten"),
-        [
-            (1.0, 10**4, 1e-6, 0.0432062, 0.0356588, 0.0232525),
-            (2.0, 10**6, 1e-8, 0.0130369, 0.0097088, 0.0092144),
-            (4.0, 10**8, 1e-10, 0.0049665, 0.0035012, 0.0046539),
-        ],
-    )
-    def test_kary_response(self, epsilon0, n_users, delta, blanket, exact, ten):
-        """Of ten buckets by twenty halvings, rounded upwards: half a percent above at two buckets, so here too."""
-        two, many = (blanket_divergence(KaryProfile(epsilon0, k), n_users, delta=delta) for k in (2, 10))
-        assert two == pytest.approx(blanket, abs=6e-8)
-        assert exact_binary(epsilon0, n_users, delta=delta) == pytest.approx(exact, abs=6e-8)
-        assert 0.99 * ten <= many <= ten * (1 + 1e-4)
-
-    def test_ten_buckets_by_a_naive_double_sum(self):
-        assert blanket_divergence(KaryProfile(1.0, 10), 10**4, delta=1e-6) == pytest.approx(0.0232533, abs=6e-8)
-
-    def test_clones(self):
-        assert clones_2021(1.0, 10**4, delta=1e-6) == pytest.approx(0.0530, abs=6e-5)
-        assert 0.0530054 - 1e-6 <= clones_2021(1.0, 10**4, delta=1e-6) <= 0.0535326
-        assert 0.0175586 <= clones_2021(2.0, 10**6, delta=1e-8) <= 0.0181639
-        assert 0.16754 <= clones_2021(4.0, 10**5, delta=1e-6) <= 0.17279
-
-    @pytest.mark.parametrize(("epsilon0", "n_users", "other"), [(0.5, 1000, 0.0593143), (1.0, 10**5, 0.0113888)])
-    def test_laplace(self, epsilon0, n_users, other):
-        """A little below another program's looser reduction."""
-        found = blanket_divergence(LaplaceProfile(epsilon0), n_users, delta=1e-6)
-        assert 0.95 * other <= found <= other
-
-    def test_laplace_by_another_convolution(self):
-        assert blanket_divergence(LaplaceProfile(0.5), 1000, delta=1e-6) == pytest.approx(0.0582764, rel=5e-3)
-
-    def test_values_of_the_inversion(self):
-        assert blanket_divergence(KaryProfile(4.0, 10), 10**8, epsilon=0.0046) == pytest.approx(
-            1.18882801e-10, rel=1e-6
-        )
-        assert blanket_divergence(KaryProfile(4.0, 10), 10**9, epsilon=0.0046) == pytest.approx(6.980922e-58, rel=2e-6)
-        assert exact_binary(1.0, 12, epsilon=0.3) == pytest.approx(0.03909, abs=5e-6)
-        assert blanket_divergence(KaryProfile(1.0, 2), 12, epsilon=0.3) == pytest.approx(0.04963, abs=5e-6)
-        assert blanket_divergence(LaplaceProfile(0.5), 333, delta=8e-7) == pytest.approx(0.1060, abs=5e-5)
 
 
 @pytest.mark.parametrize(

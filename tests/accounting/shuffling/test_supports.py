@@ -25,7 +25,7 @@ CASES = [(kind, epsilon0, k) for kind in KINDS for epsilon0, k in ((0.4, 2), (1.
 
 
 def table(kind, epsilon0, k):
-    rows = supports.merged(supports.TABLES[kind](epsilon0, k)[1])
+    rows = [[float(chance) for chance in row] for row in oracle.family(kind, epsilon0, k)]
     return TableProfile([[x / math.fsum(row) for x in row] for row in rows])
 
 

@@ -21,7 +21,7 @@ def test_a_delta_that_messages_keep_alone_needs_no_epsilon(seed):
         sum(max(p - q, Fraction(0)) for p, q in zip(one, other, strict=True))
         for one, other in itertools.permutations(exact, 2)
     )
-    assert alone <= tables._alone(rows) <= alone + Fraction(1, 10**14)
+    assert alone <= tables._total_variation(rows) <= alone + Fraction(1, 10**14)
     randomizer = TableProfile(rows.tolist())
     assert tables.table_divergence(randomizer, 2, delta=float(alone) + 1e-13) == 0
     assert tables.table_divergence(randomizer, 2, delta=float(alone) / 4) > 0

@@ -10,32 +10,6 @@ from flamelib.accounting.splitting.costs import cost
 SETTING = {"epsilon": 1.0, "delta": 1e-6}
 
 
-@pytest.mark.parametrize(("n_users", "dimension", "factor"), [(2**10, 2**20, 1.73), (2**14, 2**24, 1.98)])
-def test_the_published_expansion_of_bonawitz(n_users, dimension, factor):
-    found = cost("cmp-bon", n_users, **SETTING, dimension=dimension, input_bits=16)
-    assert found.bits / (16 * dimension) == pytest.approx(factor, abs=0.005)
-    assert (found.messages, found.error) == (0, 0)
-    sums = dimension * math.ceil(math.log2(n_users * (2**16 - 1) + 1))
-    assert found.bits == 2 * n_users * 256 + (5 * n_users - 4) * 256 + sums
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "n_users", "plain", "mixed"),
-    [
-        (1, 100, (54, 1890, 5.99), (14, 266, 1.00)),
-        (1, 1000, (54, 1890, 5.99), (11, 275, 1.00)),
-        (1, 10**4, (54, 1890, 5.99), (9, 288, 1.00)),
-        (1, 10**6, (64, 2880, 5.99), (7, 315, 1.00)),
-        (0.1, 1000, (57, 1995, 59.9), (10, 250, 10.0)),
-    ],
-)
-def test_the_table(epsilon, n_users, plain, mixed):
-    for protocol, (messages, bits, error) in (("cmp-t1", plain), ("cmp-ikos", mixed)):
-        found = cost(protocol, n_users, epsilon, 1e-6)
-        assert (found.messages, found.bits) == (messages, bits)
-        assert found.error == pytest.approx(error, rel=2e-3)
-
-
 def test_rule_t2_by_scale_and_by_error():
     by_error = cost("cmp-t2", 100, **SETTING, error=0.01)
     assert (by_error.messages, by_error.bits, by_error.error) == (67, 2814, 0.01)

@@ -34,38 +34,10 @@ def draws(modulus: int, n_messages: int, inputs: Sequence[int]) -> Iterator[tupl
         yield tuple(itertools.chain.from_iterable(closed))
 
 
-def distance(modulus: int, n_messages: int, a: Sequence[int], b: Sequence[int], factor: Fraction) -> Fraction:
-    left, right = (Counter(tuple(sorted(y)) for y in draws(modulus, n_messages, inputs)) for inputs in (a, b))
-    total: int = modulus ** (len(a) * (n_messages - 1))
-    gaps = [[max(Fraction(0), x[y] - factor * z[y]) for y in x] for x, z in ((left, right), (right, left))]
-    return max(sum(gap, Fraction(0)) for gap in gaps) / total
-
-
 @pytest.mark.parametrize("n_users", range(2, 11))
 def test_with_two_messages_a_crowd_hides_nothing(n_users: int) -> None:
     others = (0,) * (n_users - 2)
     assert shuffled_distance(3, 2, (0, 0, *others), (1, -1, *others), 0) == float(Fraction(4, 9))
-
-
-@pytest.mark.parametrize(
-    ("modulus", "n_messages", "a", "b"),
-    [
-        (2, 3, (0, 0, 1), (1, 1, 1)),
-        (3, 2, (0, 1, 2), (1, 1, 1)),
-        (3, 3, (2, 0), (1, 1)),
-        (4, 2, (0, 1, 3), (2, 2, 0)),
-        (4, 3, (0, 0), (2, 2)),
-        (5, 3, (1, 1), (4, 3)),
-        (6, 2, (1, 2), (0, 3)),
-        (3, 2, (0, 0, 0, 0), (1, 1, 1, 0)),
-    ],
-)
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5])
-def test_multiplied_laws_are_those_of_every_draw(
-    modulus: int, n_messages: int, a: tuple[int, ...], b: tuple[int, ...], epsilon: float
-) -> None:
-    expected = distance(modulus, n_messages, a, b, Fraction(math.exp(epsilon)))
-    assert shuffled_distance(modulus, n_messages, a, b, epsilon) == float(expected)
 
 
 def test_neither_order_nor_representatives_matter() -> None:
@@ -89,20 +61,6 @@ def test_bounds_of_two_users_are_above_the_exact_distance(modulus: int, n_messag
 # --- subsets ---------------------------------------------------------------------------------------------------------
 
 
-def counted(messages: Sequence[int], modulus: int) -> Counter[int]:
-    return Counter(sum(part) % modulus for part in itertools.combinations(messages, len(messages) // 2))
-
-
-@given(st.integers(2, 9), st.integers(1, 4), st.data())
-def test_subset_sums_are_counted_as_one_by_one(modulus: int, half: int, data: st.DataObject) -> None:
-    messages = data.draw(st.lists(st.integers(0, modulus - 1), min_size=2 * half, max_size=2 * half))
-    expected = counted(messages, modulus)
-    assert subset_counts(messages, modulus) == expected
-    subsets = math.comb(2 * half, half)
-    far = max(abs(Fraction(modulus * expected[x], subsets) - 1) for x in range(modulus))
-    assert least_smoothness(messages, modulus) == float(far)
-
-
 def test_large_residues_are_counted_too() -> None:
     assert least_smoothness((3, 2**70), 2**80) == float(2**79 - 1)
     with pytest.raises(DomainError, match="messages"):
@@ -110,14 +68,6 @@ def test_large_residues_are_counted_too() -> None:
     for wrong in ((), (1,), (1, 2, 3)):
         with pytest.raises(DomainError, match="messages"):
             least_smoothness(wrong, 5)
-
-
-@pytest.mark.parametrize(("modulus", "n_messages", "inputs"), [(5, 2, (1, 4)), (7, 2, (3, 3)), (7, 3, (0, 2))])
-def test_lemma_2_is_the_law_of_distinct_shares(modulus: int, n_messages: int, inputs: tuple[int, int]) -> None:
-    every = Counter(tuple(sorted(y)) for y in draws(modulus, n_messages, inputs))
-    for messages in itertools.combinations(range(modulus), 2 * n_messages):
-        expected = Fraction(every[messages], modulus ** (2 * n_messages - 2))
-        assert shares_probability(messages, modulus, inputs) == float(expected)
 
 
 @pytest.mark.parametrize(("modulus", "n_messages"), [(5, 2), (7, 3), (8, 3)])

@@ -18,43 +18,9 @@ DELTA = st.floats(1e-15, 0.5)
 USERS = st.integers(2, 10**7)
 
 
-def odd_above(least):
-    return int(least) + 1 - int(least) % 2
-
-
 def unsmooth(modulus, m, smoothness):
     regime = smoothness > 6 * mp.sqrt(m) / mpf(4) ** m
     return 18 * mp.sqrt(m) * mpf(modulus) ** 2 / (smoothness**2 * mpf(4) ** m) if regime else mp.inf
-
-
-def slow_t1(epsilon, delta, n_users, scale, colluding=0):
-    """Rule T1 with sixty digits, step by step."""
-    epsilon, delta = mpf(epsilon), mpf(delta)
-    smoothness = mp.tanh(epsilon / 20)
-    m = 4
-    while True:
-        modulus = odd_above(max(3 * n_users * scale + 1, mp.ceil(8 * m**2 / delta)))
-        if unsmooth(modulus, m, smoothness) <= delta / 4:
-            break
-        m += 1
-    crowd, p = n_users - colluding, mp.exp(-mpf(9) / 10 * epsilon / scale)
-    rate = min(mpf(1), mp.log(2 / delta) / crowd)
-    variance = 2 * p * (1 + p) / ((1 - p) ** 2 * (1 + p - 2 * p ** ((modulus + 1) // 2)))
-    noise = mp.sqrt(rate * n_users * variance) / scale
-    total = (1 - rate) ** crowd + mpf(2) * m**2 / modulus + unsmooth(modulus, m, smoothness)
-    return m, modulus, p, rate, smoothness, noise, total
-
-
-def slow_t2(epsilon, delta, n_users, scale):
-    """Rule T2 with sixty digits, step by step."""
-    epsilon, delta, swaps = mpf(epsilon), mpf(delta), n_users - 1
-    smoothness, chained = mp.tanh(epsilon / swaps / 2), mp.expm1(epsilon) / mp.expm1(epsilon / swaps)
-    m = 4
-    while True:
-        modulus = odd_above(max(n_users * scale + 1, mp.ceil(4 * m**2 * chained / delta)))
-        if (mpf(2) * m**2 / modulus + unsmooth(modulus, m, smoothness)) * chained <= delta:
-            return m, modulus, smoothness
-        m += 1
 
 
 # --- the printed tables -----------------------------------------------------------------------------
@@ -67,33 +33,6 @@ def test_the_table_of_the_sharper_rule(n_users, messages, bits):
 
 
 # --- a slow search ----------------------------------------------------------------------------------
-
-
-@settings(max_examples=40)
-@given(EPSILON, DELTA, USERS, st.floats(0, 1), st.integers(1, 10**6))
-def test_rule_t1_is_the_slow_search(epsilon, delta, n_users, part, scale):
-    colluding = int(part * (n_users - 2))
-    found = splitting_rules.noisy_rule(epsilon, delta, n_users, scale, colluding)
-    m, modulus, p, rate, smoothness, noise, total = slow_t1(epsilon, delta, n_users, scale, colluding)
-    assert (found.n_messages, found.modulus) == (m, modulus)
-    assert found.bits == m * math.ceil(mp.log(modulus, 2))
-    wanted = [float(value) for value in (p, rate, smoothness, noise, mpf(n_users) / scale, total)]
-    told = [found.decay, found.noise_rate, found.smoothness, found.noise_bound, found.rounding_bound, found.delta]
-    assert told == pytest.approx(wanted, rel=1e-9 + (1.3e-16 * scale / epsilon if found.noise_rate == 1 else 0))
-    assert found.noise_bound >= noise
-    assert found.delta <= delta
-
-
-@settings(max_examples=40)
-@given(EPSILON, DELTA, st.integers(2, 10**6), st.integers(1, 10**9))
-def test_rule_t2_is_the_slow_search(epsilon, delta, n_users, scale):
-    found = equal_sum_rules.exact_rule(epsilon, delta, n_users, n_users / scale)
-    m, modulus, smoothness = slow_t2(epsilon, delta, n_users, found.scale)
-    assert n_users / found.scale <= n_users / scale
-    assert found.scale == 1 or n_users / (found.scale - 1) > n_users / scale
-    assert (found.n_messages, found.modulus) == (m, modulus)
-    assert found.smoothness == pytest.approx(float(smoothness), rel=1e-11)
-    assert found.bits == m * math.ceil(mp.log(modulus, 2))
 
 
 @given(st.integers(2, 10**15), st.floats(1e-12, 1e12))

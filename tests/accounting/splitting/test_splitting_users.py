@@ -76,6 +76,12 @@ def test_bracket_and_recursion_agree_for_many_users(modulus: int, n_messages: in
     assert near.low < far.high < far.low + 0.1
 
 
+@pytest.mark.parametrize(("modulus", "n_messages", "n_users"), [(3, 3, 8), (64, 3, 25), (101, 5, 12), (2**40, 9, 30)])
+def test_the_bracket_holds_exact_fractions(modulus: int, n_messages: int, n_users: int) -> None:
+    exact, ends = excess(modulus, n_messages, n_users), n_user_bounds._bracket(modulus, n_messages, n_users)
+    assert ends.low <= mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator) <= ends.high
+
+
 def test_terms_left_out_of_a_row_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = excess(40, 4, 40)
     log_exact = mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator)

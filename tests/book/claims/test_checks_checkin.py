@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from flamebook.claims import checkin as checks
-from flamebook.claims import checkin as rounds
-from flamebook.claims import checkin as sums
 
 FEW: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.3, "epsilon0": 1.0}
 NOISY: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.4, "noise_std": 1.3}
@@ -71,30 +69,30 @@ def test_accounts_of_all_rounds_are_in_order_and_have_the_values_of_the_figures(
 
 
 def test_a_round_of_noisy_sums() -> None:
-    assert sums.sums_over_listed(3, **NOISY) == pytest.approx(1, rel=1e-11)
-    assert sums.largest_over_pair(2, 0.2, 1.5, 3) == pytest.approx(1, rel=1e-12)
-    assert sums.sum_over("checkin:thm-4", 2, **NOISY, inner="exact") < 1
-    assert sums.sum_over("checkin:thm-4", 2, 2, 0.01, 3.0, inner="paper") > 100
-    assert sums.split_over_sum(4, 1000, 0.1, 2.0) >= 1
-    assert sums.moment_without_nobody(2, 10, 0.01, 50.0) < 1
+    assert checks.sums_over_listed(3, **NOISY) == pytest.approx(1, rel=1e-11)
+    assert checks.largest_over_pair(2, 0.2, 1.5, 3) == pytest.approx(1, rel=1e-12)
+    assert checks.sum_over("checkin:thm-4", 2, **NOISY, inner="exact") < 1
+    assert checks.sum_over("checkin:thm-4", 2, 2, 0.01, 3.0, inner="paper") > 100
+    assert checks.split_over_sum(4, 1000, 0.1, 2.0) >= 1
+    assert checks.moment_without_nobody(2, 10, 0.01, 50.0) < 1
     for seed in range(3):
-        assert sums.records_over_pair(**NOISY, epsilon=0.2, seed=seed) <= 1
+        assert checks.records_over_pair(**NOISY, epsilon=0.2, seed=seed) <= 1
 
 
 def test_all_rounds() -> None:
-    assert sums.kept_over_asked(**NOISY, delta=0.01) == pytest.approx(1, rel=1e-3)
+    assert checks.kept_over_asked(**NOISY, delta=0.01) == pytest.approx(1, rel=1e-3)
     crowd: dict[str, Any] = {"n_users": 200, "checkin_rate": 0.1, "noise_std": 1.0}
-    lower, upper = (find(100, 1.0, **crowd) for find in (rounds.rounds_lower, rounds.rounds_delta))
+    lower, upper = (find(100, 1.0, **crowd) for find in (checks.rounds_lower, checks.rounds_delta))
     assert lower <= 5.54027e-3 <= upper
-    assert rounds.uncounted_dropout(200, 0.1, 1.0, 1, 1e-6, 0.5) > 1.2
-    assert rounds.baseline_of_everybody(8.0, 10**7, 1e-4, 2000, 1e-7) < 0.02
+    assert checks.uncounted_dropout(200, 0.1, 1.0, 1, 1e-6, 0.5) > 1.2
+    assert checks.baseline_of_everybody(8.0, 10**7, 1e-4, 2000, 1e-7) < 0.02
 
 
 @pytest.mark.parametrize("rule", ["checkin:strong-drv", "checkin:strong-kov"])
 def test_rules_of_composition_hold_and_fail_where_they_are_shortened(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert 0 < rounds.composed_over_asked(rule, 0.1, 100, 1e-3) <= 1
-    right = rounds.evaluate
-    monkeypatch.setattr(rounds, "evaluate", lambda key, given, *field: right(key, given, *field) / 2)
-    assert rounds.composed_over_asked(rule, 0.1, 100, 1e-3) > 1
+    assert 0 < checks.composed_over_asked(rule, 0.1, 100, 1e-3) <= 1
+    right = checks.evaluate
+    monkeypatch.setattr(checks, "evaluate", lambda key, given, *field: right(key, given, *field) / 2)
+    assert checks.composed_over_asked(rule, 0.1, 100, 1e-3) > 1

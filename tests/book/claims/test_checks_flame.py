@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from flamebook.claims import flame as accounting
-from flamebook.claims import flame as protocol
 from flamelib.accounting.coordinates.paper_bounds import double_vector
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 
@@ -126,11 +125,11 @@ def test_a_traced_laplace_message():
     points = (np.arange(-2_000_000, 2_000_000) + 0.5) * 1e-4
     left, right = (epsilon0 / 2 * np.exp(-epsilon0 * abs(points - x)) for x in (0, 1))
     truth = np.maximum(left - math.exp(epsilon) * right, 0).sum() * 1e-4
-    assert protocol.told_order_delta(epsilon0, epsilon) == pytest.approx(truth, rel=1e-6)
+    assert accounting.told_order_delta(epsilon0, epsilon) == pytest.approx(truth, rel=1e-6)
 
 
 def test_the_parties_keep_to_themselves():
-    assert all(protocol.shuffler_is_blind(seed) and protocol.analyzer_ignores_order(seed) for seed in range(3))
+    assert all(accounting.shuffler_is_blind(seed) and accounting.analyzer_ignores_order(seed) for seed in range(3))
 
 
 def test_linked_messages_by_enumeration():
@@ -143,7 +142,7 @@ def test_linked_messages_by_enumeration():
         for (a, p), (b, q) in itertools.product(bits([chance] * kept).items(), bits([0.5] * kept).items()):
             law[max(a, b)] = law.get(max(a, b), 0.0) + p * q
         laws.append(law)
-    assert protocol.linked_delta(kept, 2, epsilon0, epsilon) == pytest.approx(beyond(*laws, epsilon), rel=1e-12)
+    assert accounting.linked_delta(kept, 2, epsilon0, epsilon) == pytest.approx(beyond(*laws, epsilon), rel=1e-12)
 
 
 # --- padding ----------------------------------------------------------------------------------------------
@@ -159,34 +158,34 @@ def test_padding_by_enumeration():
         worst[False] = max(worst[False], beyond(p, q, epsilon), beyond(q, p, epsilon))
         for law in (p, q):
             worst[True] = max(worst[True], beyond(law, absent, epsilon), beyond(absent, law, epsilon))
-    ratios = {gone: protocol.padded_over_full(real, padded, epsilon0, epsilon, gone) for gone in worst}
+    ratios = {gone: accounting.padded_over_full(real, padded, epsilon0, epsilon, gone) for gone in worst}
     assert ratios[True] / ratios[False] == pytest.approx(worst[True] / worst[False], rel=1e-10)
     assert all(ratio <= 1 for ratio in ratios.values())
 
 
 def test_overflow_of_random_choices():
     exact = sum(Fraction(math.comb(30, m) * 3 ** (30 - m), 4**30) for m in range(13, 31))
-    assert protocol.overflow_chance(30, 0.25, 12) == pytest.approx(float(exact), rel=1e-10)
-    assert protocol.overflow_exponent(1000, 0.02, 333) < -290
-    assert protocol.agreeing_overflow(1000, 785, 15, 333) == 667
+    assert accounting.overflow_chance(30, 0.25, 12) == pytest.approx(float(exact), rel=1e-10)
+    assert accounting.overflow_exponent(1000, 0.02, 333) < -290
+    assert accounting.agreeing_overflow(1000, 785, 15, 333) == 667
 
 
 def test_dummy_vectors():
-    assert protocol.dummies_fit(7850, 157, 1000, 333)
-    assert not protocol.dummies_fit(10, 3, 10, 5)
-    assert protocol.filling_completes([2, 2, 0], 2)
-    assert not protocol.filling_completes([3, 1], 2)
-    assert not protocol.filling_completes([1, 1, 1, 1, 2], 2), "a bad early choice leaves two for one coordinate"
+    assert accounting.dummies_fit(7850, 157, 1000, 333)
+    assert not accounting.dummies_fit(10, 3, 10, 5)
+    assert accounting.filling_completes([2, 2, 0], 2)
+    assert not accounting.filling_completes([3, 1], 2)
+    assert not accounting.filling_completes([1, 1, 1, 1, 2], 2), "a bad early choice leaves two for one coordinate"
 
 
 # --- index privacy ----------------------------------------------------------------------------------------
 
 
 def test_posteriors_and_reports():
-    assert protocol.posterior(6, 2, 3) == Fraction(1, 3)
-    assert protocol.posterior(7, 1, 4) == Fraction(1, 4)
-    assert protocol.set_ratio(6, 2, 2) == 15 / 6
-    assert protocol.report_budget(6, 2, 2) == math.inf
-    assert protocol.report_budget(6, 2, 3) == 0.0
-    assert not protocol.definition_3_holds(6, 2, 1, 1e9)
-    assert protocol.definition_3_holds(6, 2, 3, 1)
+    assert accounting.posterior(6, 2, 3) == Fraction(1, 3)
+    assert accounting.posterior(7, 1, 4) == Fraction(1, 4)
+    assert accounting.set_ratio(6, 2, 2) == 15 / 6
+    assert accounting.report_budget(6, 2, 2) == math.inf
+    assert accounting.report_budget(6, 2, 3) == 0.0
+    assert not accounting.definition_3_holds(6, 2, 1, 1e9)
+    assert accounting.definition_3_holds(6, 2, 3, 1)

@@ -12,20 +12,14 @@ from flamelib.core.vocabulary import DomainError
 
 RESTS = record_ledger.rests()
 CLAIMS = {claim.id: claim for claim in ledger.load()}
-# Made by hand, from the inputs of the rows: exactly k coordinates with a sound account, and the second moment alone.
+# Made by hand, from the inputs of the rows: exactly k coordinates with a sound account.
 EXACTLY = ["flame:claim-0.24/double-subset", "flame:claim-2.348/double-subset", "flame:account/double-exact"]
-OWN_5 = ["cloak:own-5/bound", "cloak:own-5/value"]
 
 
 def test_what_falls_with_exactly_k_coordinates_is_the_list_made_by_hand() -> None:
     down, rows = proofs.fallen("flame-exactly", RESTS)
     assert down == ["flame-exactly"]
     assert rows == EXACTLY
-
-
-def test_what_falls_with_the_second_moment_of_two_users_is_the_list_made_by_hand() -> None:
-    down, rows = proofs.fallen("cloak-own-5", RESTS)
-    assert (down, rows) == (["cloak-own-5"], OWN_5)
 
 
 def test_a_lemma_takes_along_what_uses_it() -> None:

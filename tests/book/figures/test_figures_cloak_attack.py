@@ -1,8 +1,7 @@
 """Attacks on cloak aggregation: every algorithm against brute force, every rate against its law, safe variants held."""
 
-import math
 import re
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -30,18 +29,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- pairing ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(2, 4), st.integers(1, 2), st.integers(7, 40), st.integers(0, 6), st.integers(0, 2**32))
-def test_groups_are_those_of_a_search_through_all_subsets(m: int, d: int, modulus: int, scale: int, seed: int) -> None:
-    messages = np.random.default_rng(seed).integers(0, modulus, size=(7, d))
-    listed = [
-        list(subset)
-        for subset in combinations(range(7), m)
-        if all(sum(int(messages[i, j]) for i in subset) % modulus <= scale for j in range(d))
-    ]
-    assert sorted(pairing.groups(messages, m, modulus, scale).tolist()) == listed
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 12), st.integers(0, 2**32))
 def test_a_proven_group_lies_in_every_way_to_divide_the_messages(m: int, users: int, chance: int, seed: int) -> None:
@@ -58,15 +45,6 @@ def test_a_proven_group_lies_in_every_way_to_divide_the_messages(m: int, users: 
             assert sure <= set(cover)
 
 
-def test_vectors_shuffled_as_units_are_all_recovered_and_by_coordinates_none_is() -> None:
-    """The sizes of the literature's reading: three share vectors a user, a 31-bit modulus, 100 users."""
-    protocol = CloakProtocol(100, 2**31 - 1, 2**16, 3)
-    units = pairing.compute_vectors(protocol, 2, True, 3, seed=1)
-    assert units.recovered == (100,) * 3
-    assert (units.wrong, units.marked, units.share) == (0, 3, 1.0)
-    assert pairing.compute_vectors(protocol, 2, False, 3, seed=1).recovered == (0,) * 3
-
-
 def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:
     protocol = CloakProtocol(100, 3 * 100 * 2**16 + 1, 2**16, 3)
     shares = [pairing.compute_vectors(protocol, d, True, 2, seed=2).share for d in (1, 3)]
@@ -74,22 +52,6 @@ def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:
 
 
 # --- counting ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 2), (2, 3), (3, 2)])
-@pytest.mark.parametrize("weight", [1.0, 2.0, 10.0])
-def test_components_of_all_pairings(n: int, m: int, weight: float) -> None:
-    """Every way to pair the messages of users with the places of groups."""
-    total, count = 0.0, 0
-    for order in permutations(range(n * m)):
-        parts = [{("user", u)} | {("group", order[u * m + j] // m) for j in range(m)} for u in range(n)]
-        merged: list[set[tuple[str, int]]] = []
-        for part in parts:
-            touching = [one for one in merged if one & part]
-            merged = [one for one in merged if not one & part] + [part.union(*touching)]
-        total += weight ** (len(merged) - 1)
-        count += 1
-    assert pairing._components(n, m, math.log(weight)) == pytest.approx(math.log(total / count), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "m", "modulus", "scale"), [(2, 2, 61, 3), (2, 2, 101, 5), (2, 3, 19, 2), (3, 2, 13, 1)])
@@ -105,19 +67,6 @@ def test_counting_bounds_what_data_sets_have_in_common(n: int, m: int, modulus: 
 
 
 # --- messages in the clear --------------------------------------------------------------------------
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(3, 30), st.integers(0, 8), st.integers(0, 2**32))
-def test_a_mask_is_stripped_where_one_candidate_fits(modulus: int, scale: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    scale = min(scale, modulus - 1)
-    candidates, masks = rng.integers(0, modulus, size=(2, 5))
-    fits = [[(c + s) % modulus for c in candidates if (c + s) % modulus <= scale] for s in masks.tolist()]
-    places, values = attack.unmasked(candidates, masks, modulus, scale)
-    assert dict(zip(places.tolist(), values.tolist(), strict=True)) == {
-        i: int(one[0]) for i, one in enumerate(fits) if len(one) == 1
-    }
 
 
 def test_the_chance_of_recovery_is_exact_for_two_users() -> None:
@@ -176,26 +125,12 @@ def test_the_twister_is_rebuilt_from_the_words_of_its_oldest_interface(seed: int
     assert (again.integers(0, 2**32, size=1000) == words[777 + 624 : 777 + 1624]).all()
 
 
-def test_colluders_foretell_the_messages_of_all_who_share_their_generator() -> None:
-    protocol = CloakProtocol(300, 2**32, 2**10, 8)
-    told = generators.compute_stream(protocol, False, 2, seed=1)
-    assert told.found == (2 * 210 * 7, 2 * 210 * 7)
-    assert told.recovery.share > 0.99
-    safe = generators.compute_stream(protocol, True, 2, seed=1)
-    assert safe.found[0] <= 2
-    assert safe.recovery.share < 0.02
-    assert safe.recovery.at_least == 0.0
-
-
 def test_small_seeds_are_tried_out() -> None:
     protocol = CloakProtocol(40, LOOSE, 10**4, 8)
     told, safe = (generators.compute_seeds(protocol, 9, system, 2, seed=1) for system in (False, True))
     assert told.found == (2 * 40 * 7, 2 * 40 * 7)
     assert told.recovery.recovered == (40, 40)
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
-
-
-# --- bad input --------------------------------------------------------------------------------------
 
 
 # --- the page's verdicts ----------------------------------------------------------------------------

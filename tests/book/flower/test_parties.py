@@ -8,10 +8,9 @@ from nacl.exceptions import CryptoError
 
 from flamebook.flower import legs
 from flamebook.flower.legs import boxed, opened
-from flamebook.flower.parties import AGGREGATIONS, TALLY, Flame, Parties, Round, Settings, Tally
+from flamebook.flower.parties import AGGREGATIONS, Flame, Parties, Round, Settings, Tally
 from flamelib import account
 from flamelib.accounting.noise.skellam import vector_epsilon
-from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import checkin, flame
 
 CLIENTS = 6
@@ -113,18 +112,3 @@ def test_what_is_spent_is_the_account_of_the_front_door() -> None:
     assert spent.epsilon >= sum(one.epsilon for one in parts)
     assert parts[1].epsilon <= 3 * SETTINGS.tally_epsilon * (1 + 1e-9)
     assert (of("cloak").spent(1).rests_on, spent.rests_on) == ("cited", "proven")
-
-
-def test_rounds_are_paid_for_one_by_one() -> None:
-    costs = [SETTINGS.spent(number).epsilon for number in (1, 2)]
-    assert costs[0] < costs[1]
-    for budget, rounds in ((0.0, 0), (costs[0], 1), (0.999 * costs[1], 1), (costs[1], 2), (1e6, 2)):
-        assert replace(SETTINGS, epsilon=budget).paid == rounds
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"), [("aggregation", TALLY), ("n_users", 1), ("rounds", 0), ("epsilon0", -1.0), ("delta", 2.0)]
-)
-def test_bad_settings_are_refused_by_name(name: str, wrong: object) -> None:
-    with pytest.raises(DomainError, match=name):
-        Settings(**{name: wrong})

@@ -63,15 +63,12 @@ def accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("accounts")
-def test_a_job_that_the_scheduler_ended_is_told_from_a_run_that_failed() -> None:
+def test_a_job_that_the_scheduler_ended_is_told_from_a_run_that_failed(tmp_path: Path) -> None:
     timeout = "out of time: the scheduler ended job 7 (TIMEOUT)"
     killed = "killed: job 9 of the scheduler ended by signal 9, as happens where memory runs out"
     assert cluster.endings(LOG) == {"one": CANCELLED, "two": CANCELLED, "three": timeout, "five": killed}
     assert [cluster.status(words) for words in (timeout, killed)] == ["out of time", "killed"]
-
-
-@pytest.mark.usefixtures("accounts")
-def test_what_a_run_said_itself_comes_first_and_what_is_there_is_not_missing(tmp_path: Path) -> None:
+    # What a run said itself comes first, and what is there is not missing.
     log = tmp_path / "snakemake.log"
     log.write_text(LOG)
     (tmp_path / ".failed").mkdir()

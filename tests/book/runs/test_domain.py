@@ -1,10 +1,10 @@
 """Conditions that join a notebook's parameters: what is understood, what is refused, and what would do instead."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
+import templates
 import yaml
 
 from flamebook.places import ROOT
@@ -17,12 +17,8 @@ PARAMETERS = "modulus: int = 4096  # of the group\nn_users: int = 20\nsizes: lis
 
 
 def notebook(folder: Path, conditions: str) -> Path:
-    cells = [
-        {"cell_type": "code", "metadata": {"tags": [tag]}, "source": source}
-        for tag, source in (("parameters", PARAMETERS), ("domain", conditions))
-    ]
     path = folder / "tiny.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, (conditions, {"tags": ["domain"]}))))
     return path
 
 
@@ -31,22 +27,17 @@ def notebook(folder: Path, conditions: str) -> Path:
     [
         ("modulus > n_users * 100  # modulus = n_users * 100 + 1", {"modulus": 601},
          "modulus must be above n_users * 100 = 2000, got 601; the nearest admissible value is modulus=2001"),
-        ("n_users <= 50  # n_users = 50", {"n_users": 70}, "n_users must be a whole number in [2, 50], got 70"),
         ("n_users <= modulus  # n_users = modulus", {"n_users": 7e3},
          "n_users must be at most modulus = 4096, got 7000; the nearest admissible value is n_users=4096"),
         ("n_users + modulus < 5000", {"modulus": 5000},
          "n_users + modulus must be below 5000, got modulus=5000, n_users=20"),
         ("len(sizes) == 2  # sizes = [5, 6]", {"sizes": "1,2,3"},
          "the number of entries of sizes must be 2, got sizes=1,2,3; the nearest admissible value is sizes=5,6"),
-        ("min(sizes) >= 3", {"sizes": "4,2"}, "sizes must be a whole number in [3, 2^53], got '2'"),
         ("max(n_users, 2 * len(sizes)) <= 5", {"sizes": "1,2,3", "n_users": 5},
          "the largest of n_users and 2 * len(sizes) must be at most 5, got n_users=5, sizes=1,2,3"),
         ("n_users > 2 or label in ('a', 'b')", {"n_users": 2, "label": "c"},
          "n_users must be above 2 or label must be one of a, b, got label=c, n_users=2"),
         ("not label == 'a'", {}, "label must be other than a, got label=a"),
-        ("modulus > 10**9 / (n_users - 20)", {},
-         "modulus must be above 10 ** 9 / (n_users - 20), got 4096"),
-        ("n_users < modulus  # n_users = -7", {"n_users": 4096}, "n_users must be below modulus = 4096, got 4096"),
     ],
 )  # fmt: skip
 def test_values_that_do_not_go_together_are_refused(tmp_path, condition, given, refusal):
@@ -68,12 +59,9 @@ def test_values_that_go_together_pass(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "import os",
         "__import__('os')",
         "open('x')",
         "n_users.real > 1",
-        "m_users > 1",
-        "[x for x in sizes]",
         "n_users >",
     ],
 )
@@ -108,17 +96,3 @@ def _refusal(path, given):
     except DomainError as refusal:
         return str(refusal)
     return ""
-
-
-def test_values_outside_a_listed_domain_are_refused_with_it(tmp_path):
-    conditions = "3 <= n_users < 50  # n_users = 3\nlabel in ['a', 'b']\nmax(sizes) < 9 and len(sizes) <= 4"
-    path = notebook(tmp_path, conditions)
-    listed = {name: one.domain for name, one in declared(path).items()}
-    assert listed["n_users"] == "a whole number in [3, 50)"
-    assert listed["label"] == "one of a, b"
-    assert listed["sizes"] == "a list of at most 4, each a whole number in [-2^53, 9)"
-    for name, value in (("n_users", 2), ("n_users", 50), ("n_users", 3.5), ("label", "c")):
-        with pytest.raises(DomainError, match=rf"^{name} must be {re.escape(listed[name])}, got "):
-            values(path, {name: value})
-    both = "the largest entry of sizes must be below 9 and the number of entries of sizes must be at most 4"
-    assert notebook_module.rules(path) == [both]

@@ -11,7 +11,7 @@ import pytest
 
 from flamebook import page
 from flamebook.places import ROOT
-from flamebook.runs import execute, inputs, notebook, own, sweep
+from flamebook.runs import execute, inputs, notebook, sweep
 from flamebook.runs.page import head
 from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
@@ -43,10 +43,7 @@ class TestWhere:
         ("book", "dataset", "told"),
         [
             ("blanket_histogram", "nosuch", r"dataset must be one of mnist, .* digits, or the path of an \.npz"),
-            ("blanket_histogram", "data.csv", "dataset must be one of"),
-            ("blanket_histogram", "OK.NPZ", "dataset must be one of"),
             ("blanket_histogram", "/etc/passwd", "dataset must be one of"),
-            ("blanket_summation", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images"),
             ("training", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images and labels"),
             ("blanket_histogram", "nan.npz", r"dataset must be usable data, and nan\.npz must hold labels .* got NaN"),
         ],
@@ -57,7 +54,6 @@ class TestWhere:
         monkeypatch.chdir(tmp_path)
         np.savez("labels.npz", labels=[0, 1])
         np.savez("nan.npz", labels=[0, np.nan])
-        Path("OK.NPZ").write_bytes(Path("labels.npz").read_bytes())
         with pytest.raises(DomainError, match=told):
             notebook.values(ROOT / "notebooks" / f"{book}.ipynb", {"dataset": dataset})
 
@@ -105,15 +101,6 @@ class TestMissing:
         top = head.head(head.Run(tmp_path, receipt, {}), None, {}, "")
         assert f"**Made without the data**: `{told}`." in top
         assert "data: `mnist`" not in top
-
-
-class TestProfile:
-    def test_it_gives_the_values_of_an_edition(self) -> None:
-        template = ROOT / "notebooks" / "crossing.ipynb"
-        assert own.of_profile(template, "") == {}
-        quick, paper = (own.of_profile(template, name) for name in ("quick", "paper"))
-        assert quick.keys() == paper.keys() == notebook.declared(template).keys()
-        assert quick["points"] < paper["points"]
 
 
 def test_the_example_of_the_page_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,13 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
+import templates
 
 from flamebook import page
 from flamebook.places import ROOT, repository
 from flamebook.runs import own
 from flamebook.runs.execute import Receipt
-from flamebook.runs.page import built, folded, head, plain
+from flamebook.runs.page import folded, head, plain
 from flamebook.site.book import build
 from flamebook.statements import BOOK_RUN
 
@@ -78,7 +79,6 @@ result(double=2 * n_users, kind="odd")
 CURVES = """\
 fig, ax = plt.subplots()
 ax.plot([1.0, 10.0], [n_users * 1.0, 2.0])
-assert n_users != 13, "no room for thirteen"
 figure(fig, name="line", alt="A line that rises from left to right.",
        data={"n_users": [1.0, 10.0], "hoeffding": [n_users * 1.0, 2.0]})
 """
@@ -86,18 +86,9 @@ PARAMETERS = "n_users: int = 1000  # users\nseed: int = 7  # of the one generato
 
 
 def notebook() -> dict[str, Any]:
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "text", "metadata": {}, "source": TEXT}]
-    figure = {"tags": ["hide-input"], "mystnb": {"figure": {"name": "fig-line", "caption": "A line, {eq}`eq-tiny`."}}}
-    parameters = {"tags": ["parameters"]}
-    for name, metadata, source in (
-        ("values", parameters, PARAMETERS),
-        ("numbers", {}, NUMBERS),
-        ("curves", figure, CURVES),
-    ):
-        code = {"cell_type": "code", "id": name, "metadata": metadata, "source": source}
-        cells.append(code | {"outputs": [], "execution_count": None})
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    shown = {"tags": ["hide-input"], "mystnb": {"figure": {"name": "fig-line", "caption": "A line, {eq}`eq-tiny`."}}}
+    found: dict[str, Any] = templates.notebook(PARAMETERS, NUMBERS, (CURVES, shown), text=TEXT)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -144,33 +135,6 @@ class TestPage:
         assert "No book is built here" not in said
         assert RAW.findall(said) == []
 
-    def test_a_figure_that_failed_half_way_is_shown_as_far_as_it_came(
-        self, checkout: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("MPLBACKEND", raising=False)  # a reader's kernel draws what is left open
-        kept = {path: path.stat().st_mtime_ns for path in (checkout / built.SEED).rglob("*") if path.is_file()}
-        assert kept
-        run = own.run(checkout / "notebooks" / "survey.ipynb", {"n_users": "13"}, checkout / "failed")
-        text = (run / "survey.html").read_text(encoding="utf-8")
-        assert "no room for thirteen" in text
-        assert re.search(r"<img[^>]*_images/[^>]*data:image/png;base64", text)
-        assert {path: path.stat().st_mtime_ns for path in kept} == kept, "what the book is made from is left alone"
-
-    def test_it_is_one_file(self, run: Path) -> None:
-        text = (run / "survey.html").read_text(encoding="utf-8")
-        marked = re.sub(r"(?s)(<script[^>]*>).*?</script>|(<style[^>]*>).*?</style>", r"\1\2", text)
-        assert (
-            re.findall(r"<script[^>]*\ssrc=|<link\b(?![^>]*href=\"data:)|<iframe|<img[^>]*src=\"(?!data:)", marked)
-            == []
-        )
-        styles = "".join(re.findall(r"(?s)<style[^>]*>(.*?)</style>", text))
-        assert [one for one in re.findall(r"url\(([^)]*)\)", styles) if "data:" not in one and "#" not in one] == []
-        assert "@import" not in styles
-        assert len(text) < 5e6
-        assert "only-light" in text
-        assert "only-dark" in text
-        assert "theme-switch-button" in text
-
     def test_links_lead_somewhere(self, run: Path, checkout: Path) -> None:
         targets = re.findall(r'<a\b[^>]*\shref="([^"]*)"', (run / "survey.html").read_text(encoding="utf-8"))
         beside = [one for one in targets if not one.startswith(("http", "#"))]
@@ -194,10 +158,6 @@ class TestPage:
     def test_the_receipt_vouches_for_the_notebook_as_it_lies_there(self, run: Path) -> None:
         receipt = json.loads((run / "receipt.json").read_text())
         assert receipt["outputs"]["survey.ipynb"] == hashlib.sha256((run / "survey.ipynb").read_bytes()).hexdigest()
-
-    def test_a_page_that_the_book_lacks_is_refused(self, checkout: Path, tmp_path: Path) -> None:
-        with pytest.raises(built.NotBuilt, match="not built here"):
-            built.build(checkout / "notebooks" / "other.ipynb", checkout, tmp_path)
 
 
 class TestNotebook:
@@ -241,21 +201,6 @@ class TestNotebook:
         assert "install the checkout" in first[0]
         assert "!git clone --quiet --depth 1 a:/b flamelib-checkout" in first[1]
 
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            (TEXT.splitlines()[0] + "\n# A", "# A"),
-            ("See {prf:ref}`tiny-thm` by {cite:p}`a,b`, {eq}`eq-a`", "See *tiny thm* by (a; b), the equation *a*"),
-            ("::::{note}\n:::{tip}\nx\n:::\n::::", "Note Tip x"),
-            (":::{exercise} Two\n:label: ex-two\nWhy?\n:::", "Exercise: Two Why?"),
-            ("```python\n{ref}`a`\n:::\n```", "```python {ref}`a` ::: ```"),
-            ("{unknown}`x`", "`x`"),
-        ],
-    )
-    def test_markup_becomes_words(self, text: str, expected: str) -> None:
-        said = re.sub(r"</?blockquote>|\*\*", " ", plain.markdown(text, plain.Book()))
-        assert " ".join(said.split()) == expected
-
     def test_no_notebook_keeps_markup(self) -> None:
         for path in (ROOT / "notebooks").glob("*.ipynb"):
             page = plain.notebook(json.loads(path.read_text(encoding="utf-8")), plain.Book(), "", beside=False)
@@ -270,16 +215,6 @@ class TestHead:
         block = head.head(head.Run(Path(), receipt, {}), None, {"dataset": "mnist"}, "")
         assert [line for line in block.splitlines() if line.startswith(":::")] == [head.OPENED[0], ":::"]
         assert "| `dataset` | `mnist` | `` a`\\|<b> ::: {ref}`x`.npz `` |" in block
-
-    def test_nothing_changed_is_said(self) -> None:
-        receipt = Receipt("n", {"seed": 1}, 1, 1.0, 0.0, {}, {}, {})
-        one = head.Run(Path(), receipt, {"a": 0.5, "lost": 1, "word": "<b>|"})
-        block = head.head(one, head.Run(Path(), receipt, {"a": 0.25, "word": "x"}), {"seed": 1}, "")
-        assert "Nothing was changed" in block
-        assert "| `a` | 0.25 | 0.5 |" in block
-        assert "| `lost` | not computed | 1 |" in block
-        assert "| `word` | `x` | `<b>\\|` |" in block
-        assert "Equal to the book's" not in block
 
 
 class TestBehind:
@@ -309,18 +244,11 @@ class TestBehind:
         [
             ("n_users,hoeffding\n1,3\n10,inf\n", 1.0),  # equal
             ("epsilon0,hoeffding\n1,4\n10,5\n", 1.0),  # over another axis
-            ("n_users,bennett\n1,4\n10,5\n", 1.0),  # another curve
-            ("n_users,hoeffding\n1,x\n10,5\n", 1.0),  # no numbers
             ("n_users,hoeffding\n1,4\n10,5\n", 100.0),  # not drawn as it stands
         ],
     )
     def test_what_cannot_be_compared_is_not(self, book_run: Path, text: str, scale: float) -> None:
         assert len(self.lines(book_run, text, scale)) == 1
-
-    def test_over_an_axis_of_names_stands_what_has_the_same_names(self, book_run: Path) -> None:
-        found = self.lines(book_run, "n_users,hoeffding\na,4\nb,6\n", x=["a", "b"])
-        assert [4.0, 6.0] in [heights for _, heights in found]
-        assert len(self.lines(book_run, "n_users,hoeffding\na,4\nc,6\n", x=["a", "b"])) == 1
 
 
 def test_code_inside_a_page_cannot_end_its_script(tmp_path: Path) -> None:

@@ -5,15 +5,11 @@ import io
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import pytest
+import templates
 
 from flamebook.runs import own, sweep
 from flamebook.runs.execute import receipt_of
@@ -41,16 +37,11 @@ figure(fig, name="line", alt="A level line.", data={"height": [n_users]})
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A notebook on a shelf of its own, which is also the current folder."""
-    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}]
-    for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", ["hide-input"], FIGURE)):
-        code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
-        cells.append(code | {"outputs": [], "execution_count": None})
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     folder = tmp_path / "shelf" / "notebooks"
     folder.mkdir(parents=True)
     path = folder / "tiny.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, BODY, (FIGURE, {"tags": ["hide-input"]}), text=text)))
     monkeypatch.chdir(tmp_path / "shelf")
     return path
 
@@ -60,31 +51,6 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 class TestOwnRun:
-    def test_everything_promised_lies_in_the_folder(self, tiny: Path) -> None:
-        folder = own.run(tiny, {"n_users": "2e3"})
-        assert folder.parent == Path.cwd() / "_build" / "own" / "tiny"
-        names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        figures = {f"figures/line{end}" for end in (".svg", "-dark.svg", ".png", ".csv")}
-        assert names >= {"tiny.ipynb", "tiny.html", "results.json", "results.csv", "own.json", *figures}
-        assert json.loads((folder / "results.json").read_text()) == {
-            "scaled": 2000.0,
-            "mass": pytest.approx(0.6065306597),
-        }
-        assert {row["name"]: float(row["value"]) for row in rows(folder / "results.csv")}["scaled"] == 2000
-        assert os.listdir(folder.parent) == [folder.name]
-        page = (folder / "tiny.html").read_text()
-        assert "A level line." in page
-        assert "<svg" in page
-        assert 'href="figures/line.csv"' in page
-        assert "axhline" not in page
-        assert (
-            re.findall(
-                r"<(?:script|img|iframe)[^>]*\ssrc=|<link\b|@import", re.sub(r"(?s)<script>.*?</script>", "", page)
-            )
-            == []
-        )
-        ElementTree.parse(folder / "figures" / "line.svg")
-
     def test_a_second_run_replaces_the_first_in_which_a_cell_failed(self, tiny: Path, tmp_path: Path) -> None:
         output = tmp_path / "out"
         folder = own.run(tiny, {"n_users": 13}, output)
@@ -93,21 +59,30 @@ class TestOwnRun:
         assert "Not made: ValueError: thirteen is refused" in page
         assert "Traceback (most" not in page
         assert (folder / "figures" / "line.csv").read_text() == "height\n13\n", "what does not need it is made"
-        own.run(tiny, {"n_users": 30}, output)
-        assert json.loads((output / "results.json").read_text())["scaled"] == 30
+        assert own.run(tiny, {"n_users": "3e1"}, output) == output
+        names = {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
+        figures = {f"figures/line{end}" for end in (".svg", "-dark.svg", ".png", ".csv")}
+        assert names >= {"tiny.ipynb", "tiny.html", "results.json", "results.csv", "own.json", *figures}
+        found = json.loads((output / "results.json").read_text())
+        assert found == {"scaled": 30.0, "mass": pytest.approx(0.6065306597)}
+        assert {row["name"]: float(row["value"]) for row in rows(output / "results.csv")}["scaled"] == 30
+        page = (output / "tiny.html").read_text()
+        assert "A level line." in page
+        assert "<svg" in page
+        assert 'href="figures/line.csv"' in page
+        assert "axhline" not in page
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shelf"]
         (output / "notes.txt").write_text("mine")
         with pytest.raises(DomainError, match=r"output.*notes.txt"):
             own.run(tiny, {"n_users": 40}, output)
         assert (output / "notes.txt").read_text() == "mine"
 
-    @pytest.mark.parametrize("given", [{"n_users": 1}, {"bogus": 1}, {"epsilon0": "nan"}])
-    def test_a_refused_parameter_starts_nothing(self, tiny: Path, given: dict[str, Any]) -> None:
-        with pytest.raises(DomainError, match=next(iter(given))):
-            own.run(tiny, given)
+    def test_a_refused_parameter_starts_nothing(self, tiny: Path) -> None:
+        with pytest.raises(DomainError, match="n_users"):
+            own.run(tiny, {"n_users": 1})
         assert not (Path.cwd() / "_build").exists()
 
-    def test_folders_that_are_not_ours(self, tiny: Path, tmp_path: Path) -> None:
+    def test_folders_that_are_not_ours(self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").write_text("x")
         (tmp_path / "full").mkdir()
         (tmp_path / "full" / "thesis.tex").write_text("x")
@@ -115,24 +90,11 @@ class TestOwnRun:
             with pytest.raises(DomainError, match="output must be"):
                 own.run(tiny, {}, output)
         assert (tmp_path / "full" / "thesis.tex").read_text() == "x"
-
-    def test_a_read_only_folder_is_refused(self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "locked").mkdir()
         # The superuser may write everywhere, so the system's answer is given here.
         monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path).name == "locked" and mode & os.W_OK))
         with pytest.raises(DomainError, match="read-only"):
             own.run(tiny, {}, tmp_path / "locked")
-
-    def test_an_interrupted_run_leaves_nothing(self, tiny: Path, tmp_path: Path) -> None:
-        words = [sys.executable, "-m", "flamelib.cli", "run", str(tiny), "-p", "seed=600", "--output", "out"]
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".out.part-*/**/tiny.ipynb")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-        assert process.returncode == 128 + signal.SIGTERM
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["shelf"]
 
 
 class TestPlan:
@@ -148,18 +110,6 @@ class TestPlan:
         tiny.write_text(text)
         grid = sweep.plan(tiny, {"sizes": "3,4;5"})
         assert (grid.swept, [point["sizes"] for point in grid.points.values()]) == (["sizes"], [[3, 4], [5]])
-
-    def test_a_point_that_the_notebook_refuses_is_told_apart(self, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def values(template: Path, given: dict[str, Any]) -> dict[str, Any]:
-            if given["n_users"] > given["epsilon0"] * 10:
-                raise DomainError("n_users must be at most ten times epsilon0")
-            return given
-
-        monkeypatch.setattr("flamebook.runs.notebook.values", values)
-        grid = sweep.plan(tiny, {"n_users": "10,20", "epsilon0": "1,2"})
-        assert [grid.points[name]["n_users"] for name in grid.refused] == [20]
-        with pytest.raises(DomainError, match="ten times"):
-            sweep.plan(tiny, {"n_users": "50,60", "epsilon0": "1"})
 
 
 class TestSweep:
@@ -189,10 +139,8 @@ class TestSweep:
         ("given", "options", "word"),
         [
             ({"n_users": "10"}, {}, "several values"),
-            ({"n_users": "10,1"}, {}, "n_users"),
             ({"n_users": "10,,20"}, {}, "n_users"),
             ({"n_users": "10,1e1"}, {}, "twice"),
-            ({"bogus": "1,2"}, {}, "bogus"),
             ({"n_users": "10,20,30"}, {"limit": 2}, "3 points"),
             ({"n_users": "10,20"}, {"jobs": 0}, "jobs"),
         ],
@@ -203,11 +151,6 @@ class TestSweep:
         with pytest.raises(DomainError, match=word):
             sweep.sweep(tiny, given, **options)  # type: ignore[arg-type]
         assert not (Path.cwd() / "_build").exists()
-
-
-def test_nested_results_become_dotted_columns_and_lists_stay_out() -> None:
-    found = sweep.scalars({"a": {"b": 1, "c": {"d": "inf"}}, "e": [1, 2], "f": None, "g": True, "h": float("nan")})
-    assert found == {"a.b": 1, "a.c.d": "inf", "g": True, "h": "nan"}
 
 
 def test_cells_have_one_type_a_column_and_lose_no_digit(tmp_path: Path) -> None:
@@ -235,15 +178,3 @@ def test_seeds_are_dots_around_a_mean_and_what_never_moves_is_not_drawn(tmp_path
     picture = (tmp_path / "comparison.svg").read_text()
     assert "<!-- error -->" in picture
     assert "<!-- same -->" not in picture
-
-
-@pytest.mark.parametrize("measured", [["epsilon", "word"], ["word"], []])
-def test_the_picture_takes_what_the_runs_recorded(tmp_path: Path, measured: list[str]) -> None:
-    table = [
-        {"kind": kind, "n": n, "epsilon": "inf" if n == 1 else 1 / n, "word": "w"} for kind in "ab" for n in (1, 9)
-    ]
-    sweep.draw(table, ["kind", "n"], measured, tmp_path)
-    first = (tmp_path / "comparison.svg").read_bytes()
-    sweep.draw(table, ["kind", "n"], measured, tmp_path)
-    assert (tmp_path / "comparison.svg").read_bytes() == first
-    assert sweep.axis_of(table, ["kind", "n"]) == "n"

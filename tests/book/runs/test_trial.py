@@ -18,18 +18,10 @@ def test_drawn_values_are_admissible_or_refused_in_one_sentence(template: Path) 
     accepted = 0
     for seed in range(10):
         given = trial.drawn(template, np.random.default_rng(seed))
-        assert given == trial.drawn(template, np.random.default_rng(seed))
         refusal = notebook.refusal(template, given)
         assert "\n" not in refusal
         accepted += not refusal
     assert accepted, "the domains that join parameters leave room"
-
-
-def test_a_drawn_run_ends_in_a_page() -> None:
-    template = notebook.locate("cloak_exercises")
-    draws = (trial.drawn(template, np.random.default_rng(seed)) for seed in range(2026, 2126))
-    one = next(found for given in draws if (found := trial.tried(template, given)).end != "refused")
-    assert one.end == "page", one
 
 
 def test_every_case_that_is_kept_is_admissible_or_refused_in_one_sentence() -> None:

@@ -1,19 +1,23 @@
 """A book of three small notebooks over four modules, and its build as a process of its own, to try the machinery on."""
 
+import contextlib
 import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
+import psutil
+import templates
+
 from flamebook.places import ROOT
 from flamebook.site.book import build
 
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PARAMETERS = "n_users: int = 10_000  # users\nseed: int = 7  # of the one generator"
 CONFIG = """\
 title: Tiny
@@ -28,12 +32,8 @@ BUILD = "import sys; from flamebook.site.book import build; sys.exit(build.main(
 
 def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:
     """A template: one text, the parameters, then these cells."""
-    first = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": text}
-    tagged = {"metadata": {"tags": ["parameters"]}, "source": PARAMETERS}
-    code = [tagged, *({"metadata": {}, "source": source} for source in sources)]
-    blank = {"cell_type": "code", "outputs": [], "execution_count": None}
-    cells = [first, *({"id": f"code-{number}", **blank, **cell} for number, cell in enumerate(code))]
-    return {"cells": cells, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    found: dict[str, object] = templates.notebook(PARAMETERS, *sources, text=text)
+    return found
 
 
 def put(path: Path, text: str | dict[str, object]) -> Path:
@@ -89,6 +89,22 @@ def start(
         start_new_session=True,
         preexec_fn=before,
     )
+
+
+def at_work(root: Path) -> list[psutil.Process]:
+    """The processes that work somewhere under a folder, but this one."""
+    found = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if one.pid != os.getpid() and one.status() != psutil.STATUS_ZOMBIE and str(root) in one.cwd():
+                found.append(one)
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Until then; a build that hangs is ended by the limit of a test."""
+    while not reached():
+        time.sleep(0.1)
 
 
 def pages(root: Path) -> dict[str, bytes]:

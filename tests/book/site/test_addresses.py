@@ -84,51 +84,30 @@ def test_links_of_pages_are_made_with_an_address_only(alone: pytest.MonkeyPatch)
     assert "url" not in pages.citation(ROOT)
 
 
-def _of(source: Path, name: str) -> str:
-    """A notebook with the parameters of a notebook of the book and nothing else."""
-    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    kept = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", ())]
-    title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# A page of figures"}
-    (source / f"{name}.ipynb").write_text(json.dumps(notebook | {"cells": [title, *kept]}), encoding="utf-8")
-    return name
-
-
-def built(root: Path) -> str:
-    """A book of a page and a notebook with the settings of the book; all its HTML."""
+def test_a_book_with_an_address_has_every_button(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A page and a notebook's parameters with the settings of the book; without an address nothing leads to one."""
+    alone.setenv(places.ADDRESS, ADDRESS)
     for name in ("_ext", "assets"):
-        shutil.copytree(ROOT / "book" / name, _made(root) / name)
-    shutil.copy(ROOT / "book" / "references.bib", root / "book")
+        shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
+    shutil.copy(ROOT / "book" / "references.bib", tmp_path / "book")
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     settings["sphinx"]["extra_extensions"].remove("sphinx-mathjax-offline")  # tens of megabytes that lead nowhere
-    (root / "_config.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    (root / "book" / "index.md").write_text("# A page\n\nWords.\n", encoding="utf-8")
-    name = _of(_made(root, "notebooks"), "crossing")
-    contents = f"{{format: jb-book, root: book/index, chapters: [{{file: notebooks/{name}}}]}}\n"
-    (root / "book" / "_toc.yml").write_text(contents, encoding="utf-8")
-    build.stage(root, lambda runs, book: None)
-    shutil.copy(root / "notebooks" / f"{name}.ipynb", root / build.SOURCE / "notebooks")
-    build._write_config(root, "An edition")
-    with (root / "lock").open("w") as lock:
-        html = build._jupyter_book(root, lock)
-    return "\n".join((html / page).read_text("utf-8") for page in ("book/index.html", f"notebooks/{name}.html"))
-
-
-def _made(root: Path, name: str = "book") -> Path:
-    (root / name).mkdir(parents=True, exist_ok=True)
-    return root / name
-
-
-def test_a_book_without_an_address_leads_nowhere(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone.setenv(places.ADDRESS, "")
-    text = built(tmp_path)
-    assert 'id="own"' in text, "the form is there"
-    assert [link for link in re.findall(r'(?:href|action)="(https?://[^"]*)"', text) if "mathjax" not in link] == []
-    assert not re.search("mybinder|colab|source-(repository|issues|edit)-button", text, re.I)
-
-
-def test_a_book_with_an_address_has_every_button(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone.setenv(places.ADDRESS, ADDRESS)
-    text = built(tmp_path)
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    (tmp_path / "book" / "index.md").write_text("# A page\n\nWords.\n", encoding="utf-8")
+    contents = "{format: jb-book, root: book/index, chapters: [{file: notebooks/crossing}]}\n"
+    (tmp_path / "book" / "_toc.yml").write_text(contents, encoding="utf-8")
+    notebook = json.loads((ROOT / "notebooks" / "crossing.ipynb").read_text(encoding="utf-8"))
+    kept = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", ())]
+    title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# A page of figures"}
+    (tmp_path / "notebooks").mkdir()
+    bare = tmp_path / "notebooks" / "crossing.ipynb"
+    bare.write_text(json.dumps(notebook | {"cells": [title, *kept]}), encoding="utf-8")
+    build.stage(tmp_path, lambda runs, book: None)
+    shutil.copy(bare, tmp_path / build.SOURCE / "notebooks")
+    build._write_config(tmp_path, "An edition")
+    with (tmp_path / "lock").open("w") as lock:
+        html = build._jupyter_book(tmp_path, lock)
+    text = "\n".join((html / page).read_text("utf-8") for page in ("book/index.html", "notebooks/crossing.html"))
     links = set(re.findall(r'href="(https?://[^"]*)"', text))
     hub = "https://mybinder.org/v2/gh/somebody/a-book/main?urlpath=lab/tree/notebooks/crossing.ipynb"
     edited = {f"{ADDRESS}/edit/main/{page}" for page in ("book/index.md", "notebooks/crossing.ipynb")}

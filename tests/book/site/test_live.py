@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+import templates
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
@@ -44,13 +45,8 @@ JSON = {"Content-Type": "application/json"}
 
 def write_notebook(path: Path) -> None:
     """A notebook of three cells, one of which takes its time."""
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Tiny"}]
-    for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", [], "1 + 1")):
-        code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
-        cells.append(code | {"outputs": [], "execution_count": None})
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, BODY, "1 + 1", text="# Tiny")))
 
 
 @pytest.fixture
@@ -233,34 +229,14 @@ def test_a_run_that_asks_for_too_much_memory_fails(root: Path) -> None:
     play(root, story, limits=Limits())
 
 
-def test_a_sweep_gives_a_table_and_keeps_it(root: Path) -> None:
-    async def story(server: Served) -> None:
-        job = await server.run(swept=True, n_users="10,20")
-        assert job["points"] == 2
-        done = await server.until(job, "done", "failed")
-        assert done["state"] == "done", done
-        table = (await server.ask(f"/sweeps/tiny/{job['id']}/sweep.csv")).body.decode().splitlines()
-        assert table == [
-            "n_users,epsilon0,label,seed,status,scaled,fault",
-            "10,1.0,plain,0,done,10.0,", "20,1.0,plain,0,done,20.0,",
-        ]  # fmt: skip
-        assert (await server.ask(f"/{done['address']}")).code == 200
-        assert (await server.ask(f"/sweeps/tiny/{job['id']}/sweep.json")).code == 404
-        assert (await server.run(swept=True, n_users="10,20"))["state"] == "done"
-
-    play(root, story)
-
-
 REFUSED: list[tuple[Any, int, str]] = [
     ({"notebook": "nothing", "parameters": {}}, 400, "notebook must be one of tiny"),
     ({"notebook": "../notebooks/tiny", "parameters": {}}, 400, "notebook must be one of tiny"),
-    ({"notebook": "notebooks/tiny.ipynb", "parameters": {}}, 400, "notebook must be one of tiny"),
     ({"notebook": "tiny", "parameters": {"bogus": 1}}, 400, "bogus"),
     ({"notebook": "tiny", "parameters": {"n_users": "1"}}, 400, "n_users must be a whole number in"),
     ({"notebook": "tiny", "parameters": {"n_users": {"a": 1}}}, 400, "n_users must be"),
     ({"notebook": "tiny", "parameters": {"label": ["a"]}}, 400, "label must be a text"),
     (b'{"notebook": "tiny", "parameters": {"epsilon0": NaN}}', 400, "epsilon0 must be a number in"),
-    (b'{"notebook": "tiny", "parameters": {"n_users": 1e999}}', 400, "n_users must be"),
     (b'{"notebook": "tiny", "parameters": {"n_users": ' + b"9" * 5000 + b"}}", 400, "a request names"),
     (b"[" * 50_000, 400, "a request names"),
     ({"notebook": "tiny", "parameters": {}, "sweep": True}, 400, "some parameter must have several values"),
@@ -342,11 +318,10 @@ def test_data_that_cannot_be_read_are_refused_at_once(root: Path) -> None:
     play(root, open_to_others, local=False)
 
 
-@pytest.mark.parametrize("words", ["PORT=abc", "HOST=192.0.2.1"])
-def test_make_live_looks_at_its_place_before_it_builds_anything(tmp_path: Path, words: str) -> None:
+def test_make_live_looks_at_its_place_before_it_builds_anything(tmp_path: Path) -> None:
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    make = ["make", "live", words, f"PYTHON={sys.executable}"]
+    make = ["make", "live", "HOST=192.0.2.1", f"PYTHON={sys.executable}"]
     done = subprocess.run(make, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("HOST and PORT must be an address of this machine and a free port in 0..65535, got ")

@@ -14,21 +14,16 @@ from flamebook.site.written import unknown
 from flamebook.site.written.markup import linker
 
 
-@pytest.fixture(scope="module")
-def found():
-    return unknown.brackets()
-
-
-def test_both_ends_are_in_order_and_every_document_is_there(found):
-    for one in found:
+def test_both_ends_are_in_order_and_every_document_is_there(brackets):
+    for one in brackets:
         assert 0 < one.lower.value <= one.upper.value, one.name
         assert all(one.upper.value <= earlier.value for earlier in one.before), one.name
-    assert {one.document for one in found} == set(ledger.contents())
-    assert [one.ratio for one in found] == sorted((one.ratio for one in found), reverse=True)
+    assert {one.document for one in brackets} == set(ledger.contents())
+    assert [one.ratio for one in brackets] == sorted((one.ratio for one in brackets), reverse=True)
 
 
-def test_the_ends_are_those_certified_elsewhere(found):
-    ends = {one.name: (one.lower.value, one.upper.value) for one in found}
+def test_the_ends_are_those_certified_elsewhere(brackets):
+    ends = {one.name: (one.lower.value, one.upper.value) for one in brackets}
     known = {
         "SS-Double, exactly 157 of 7,850 coordinates": (0.1435, 0.1574),
         "Any randomizer, local budget 8": (0.1128, 0.1129),
@@ -42,9 +37,9 @@ def test_the_ends_are_those_certified_elsewhere(found):
         assert (low - least) / least < 0.05 > (most - high) / most or name.startswith("Random"), name
 
 
-def test_a_headline_is_one_number_in_the_brackets_the_ledger_and_the_notebooks(found):
+def test_a_headline_is_one_number_in_the_brackets_the_ledger_and_the_notebooks(brackets):
     ledgers, compared = record_ledger.recorded(), 0
-    for one in found:
+    for one in brackets:
         for end in (one.lower, one.upper):
             for place in end.also:
                 if ":" in place:
@@ -59,10 +54,10 @@ def test_a_headline_is_one_number_in_the_brackets_the_ledger_and_the_notebooks(f
     assert compared >= 14
 
 
-def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(found):
-    text = unknown.page(found, linker(ROOT))
-    records, rows = json.loads(unknown.as_json(found)), list(csv.DictReader(io.StringIO(unknown.as_csv(found))))
-    for one, record, row in zip(found, records, rows, strict=True):
+def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(brackets):
+    text = unknown.page(brackets, linker(ROOT))
+    records, rows = json.loads(unknown.as_json(brackets)), list(csv.DictReader(io.StringIO(unknown.as_csv(brackets))))
+    for one, record, row in zip(brackets, records, rows, strict=True):
         section = text.split(f"## {one.name}\n")[1].split("\n## ")[0]
         said = {side: float(section.split(f"{side} ")[-1].split(" |")[0]) for side in ("at most", "at least")}
         assert said["at least"] <= one.lower.value <= one.upper.value <= said["at most"]
@@ -70,4 +65,4 @@ def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(found):
         assert record["lower"]["value"] == one.lower.value == float(row["lower"])
         assert record["upper"]["value"] == one.upper.value == float(row["upper"])
         assert json.loads(row["upper_inputs"]) == record["upper"]["inputs"]
-    assert unknown.drawing(found).count('class="then"') == sum(len(one.before) for one in found)
+    assert unknown.drawing(brackets).count('class="then"') == sum(len(one.before) for one in brackets)
