@@ -5,7 +5,7 @@ least delta of one direction.  Everything here is enumerated, without bounds or 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, permutations
 from typing import Any
 
@@ -77,6 +77,26 @@ def kary_table(n_buckets: int, epsilon0: float) -> NDArray[np.float64]:
     return table
 
 
+def three_component_clone_pair(
+    n_users: int, n_buckets: int, epsilon0: float
+) -> tuple[dict[Counts, float], dict[Counts, float]]:
+    r"""The two laws of the three-part clone reduction for k-ary response.  **Their distance is no upper bound.**
+
+    With :math:`\alpha = 1/(e^{\varepsilon_0} + k - 1)` every other user is a clone of the one value or of the other
+    with probability :math:`\alpha` each, and the replaced user falls outside both with probability
+    :math:`1 - (e^{\varepsilon_0} + 1)\alpha`.  Enumeration finds data sets whose distance is larger
+    (``n_buckets=3, n_users=4, epsilon0=1, epsilon=0.5``).  For three and more buckets it is a lower bound: the
+    distance that is left, after the other buckets are merged, on the data set in which all others hold a third value.
+    An outcome is the number of messages that equal the old value, and of those that equal the new one.
+    """
+    n_users, n_buckets, epsilon0 = check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0).values()
+    clone = 1 / (math.expm1(epsilon0) + n_buckets)
+    own = clone * math.exp(epsilon0)
+    others = _trinomial(n_users - 1, clone)
+    before = _add_message(others, (own, clone, max(0.0, 1 - own - clone)))
+    return before, {(second, first): mass for (first, second), mass in before.items()}
+
+
 def _worst_pair(laws: Sequence[Mapping[Counts, float]], epsilon: float) -> float:
     return max(_beyond(p, q, math.exp(epsilon)) for p, q in permutations(laws, 2))
 
@@ -86,14 +106,36 @@ def _beyond(p: Law, q: Law, factor: float) -> float:
     return math.fsum(max(mass - factor * q.get(outcome, 0.0), 0.0) for outcome, mass in p.items())
 
 
+def _trinomial(trials: int, each: float) -> dict[Counts, float]:
+    """Law of two counts, each hit with probability ``each`` in every trial."""
+    neither = 1 - 2 * each
+    return {
+        (a, b): math.comb(trials, a) * math.comb(trials - a, b) * each ** (a + b) * neither ** (trials - a - b)
+        for a in range(trials + 1)
+        for b in range(trials + 1 - a)
+    }
+
+
+def _add_message(law: Mapping[Counts, float], hit: tuple[float, float, float]) -> dict[Counts, float]:
+    """Law of two counts after one more message: first, second or neither."""
+    total: dict[Counts, float] = {}
+    for (a, b), mass in law.items():
+        for outcome, chance in zip(((a + 1, b), (a, b + 1), (a, b)), hit, strict=True):
+            total[outcome] = total.get(outcome, 0.0) + mass * chance
+    return total
+
+
 def _one_more_message(law: Mapping[Counts, float], row: NDArray[np.float64]) -> dict[Counts, float]:
     total: dict[Counts, float] = {}
-    possible = [(message, chance) for message, chance in enumerate(row.tolist()) if chance > 0]
     for counts, mass in law.items():
-        for message, chance in possible:
+        for message, chance in _possible(row):
             outcome = (*counts[:message], counts[message] + 1, *counts[message + 1 :])
             total[outcome] = total.get(outcome, 0.0) + mass * chance
     return total
+
+
+def _possible(row: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
+    return ((message, float(chance)) for message, chance in enumerate(row) if chance > 0)
 
 
 def _refuse_large(outcomes: int) -> None:

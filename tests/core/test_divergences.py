@@ -7,8 +7,7 @@ from itertools import product
 
 import pytest
 
-from flamebook.claims.truth import three_component_clone_pair
-from flamelib.core.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_law
+from flamelib.core.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_law, three_component_clone_pair
 from flamelib.core.vocabulary import DomainError
 
 
@@ -87,6 +86,7 @@ def test_an_unequal_randomizer_is_judged_by_its_worst_pair_and_direction():
         (lambda: shuffled_delta(kary_table(2, 1.0), 1, 0.1), "n_users"),
         (lambda: kary_table(1, 1.0), "n_buckets"),
         (lambda: kary_table(2, 0.0), "epsilon0"),
+        (lambda: three_component_clone_pair(4, 3, math.nan), "epsilon0"),
     ],
 )
 def test_bad_input_is_refused_with_its_name(call, name):

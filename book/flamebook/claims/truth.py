@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.divergences import Counts, hockey_stick
+from flamelib.core.divergences import hockey_stick, three_component_clone_pair
 
 
 def replacement_table(n_buckets: int, blanket_mass: float, replacements: Sequence[int]) -> list[list[float]]:
@@ -66,37 +66,6 @@ def blanket_sum(table: ArrayLike, n_users: int, epsilon: float, pair: tuple[int,
         weight = ways * (1 - mass) ** counts[-1] * math.prod(s**c for s, c in zip(shared, counts[:-1], strict=True))
         total += weight * max(math.fsum(c * g for c, g in zip(counts[:-1], gain, strict=True)), 0.0)
     return total / (mass * n_users)
-
-
-def three_component_clone_pair(
-    n_users: int, n_buckets: int, epsilon0: float
-) -> tuple[dict[Counts, float], dict[Counts, float]]:
-    r"""The two laws of the three-part clone reduction for k-ary response.  **Their distance is no upper bound.**
-
-    With :math:`\alpha = 1/(e^{\varepsilon_0} + k - 1)` every other user is a clone of the one value or of the other
-    with probability :math:`\alpha` each, and the replaced user falls outside both with probability
-    :math:`1 - (e^{\varepsilon_0} + 1)\alpha`.  Enumeration finds data sets whose distance is larger
-    (``n_buckets=3, n_users=4, epsilon0=1, epsilon=0.5``).  For three and more buckets it is a lower bound: the
-    distance that is left, after the other buckets are merged, on the data set in which all others hold a third value.
-    An outcome is the number of messages that equal the old value, and of those that equal the new one.
-    """
-    clone = 1 / (math.expm1(epsilon0) + n_buckets)
-    own = clone * math.exp(epsilon0)
-    before: dict[Counts, float] = {}
-    for (a, b), mass in _trinomial(n_users - 1, clone).items():
-        for outcome, chance in (((a + 1, b), own), ((a, b + 1), clone), ((a, b), max(0.0, 1 - own - clone))):
-            before[outcome] = before.get(outcome, 0.0) + mass * chance
-    return before, {(second, first): mass for (first, second), mass in before.items()}
-
-
-def _trinomial(trials: int, each: float) -> dict[tuple[int, int], float]:
-    """Law of two counts, each hit with probability ``each`` in every trial."""
-    neither = 1 - 2 * each
-    return {
-        (a, b): math.comb(trials, a) * math.comb(trials - a, b) * each ** (a + b) * neither ** (trials - a - b)
-        for a in range(trials + 1)
-        for b in range(trials + 1 - a)
-    }
 
 
 def three_part_clones(n_buckets: int, n_users: int, epsilon0: float, epsilon: float) -> float:

@@ -152,6 +152,14 @@ class StableEntropy(_Stable):
             if share > 0
         )
 
+    def std(self, n_users: int, decay: float = 0.0) -> float:
+        """Standard deviation of the estimate, to leading order in the number of counters; infinite under much noise."""
+        step = 1 / (self.grid * check(n_users=n_users)["n_users"])
+        square = _noise_factor(decay, 2 * step)
+        if math.isinf(square):
+            return square
+        return math.sqrt((4 * square / _noise_factor(decay, step) ** 2 - 1) / self.rows)
+
 
 def _noise_factor(decay: float, step: float) -> float:
     r"""Mean of :math:`e^{sW}` for discrete Laplace noise; infinite where the noise is too wide for that."""

@@ -9,6 +9,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from oracles import gaussian_lattice
 from oracles.gaussian import TwoUsers
 from oracles.shuffling import gaussian_at_least
 
@@ -145,6 +146,21 @@ def test_noise_beyond_the_digits_of_doubles_is_answered_from_above(noise_std):
     found = bracket(GaussianLaw(noise_std, 0.0, True, 0.1), 10**6)
     assert found.low == -math.inf
     assert start < found.high < math.log(0.1 / math.sqrt(2 * math.pi) / noise_std) + 1e-4
+
+
+@pytest.mark.parametrize(
+    ("n_users", "noise_std", "epsilon", "rate", "std", "top"),
+    [(1000, 1.0, 0.2, 1.0, 1.3, 600), (1000, 0.7, 1.0, 1.0, 2.6, 6000), (10_000, 2.0, 0.02, 1.0, 0.53, 80),
+     (100, 5.0, 0.1, 1.0, 0.2, 30), (1000, 1.0, 0.05, 0.1, 0.42, 250), (2, 1.0, 0.5, 1.0, 1.3, 30)],
+)  # fmt: skip
+@pytest.mark.parametrize("blanket", [True, False])
+def test_between_two_lattices(n_users, noise_std, epsilon, rate, std, top, blanket):
+    """The error of the two integrals is estimated; that of the lattices is proved."""
+    found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
+    low, high = gaussian_lattice.log_divergence(n_users, noise_std, epsilon, blanket, rate, std, top, 100 * std)
+    assert low <= found.high + 1e-9
+    assert found.low - 1e-9 <= high
+    assert high - low < 0.02
 
 
 def _agrees(answer, truth, *, upper):
