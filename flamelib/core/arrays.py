@@ -24,7 +24,8 @@ def reals(name: str, values: ArrayLike, low: float = -_LARGEST, high: float = _L
     """The values as an array of floats, every one a finite number in [low, high]."""
     domain = "finite numbers" if high == _LARGEST else f"numbers in [{low:g}, {high:g}]"
     array = _numeric(name, values, "fiu", domain)
-    _within(name, array, low, high, domain)
+    if (low, high) != (-_LARGEST, _LARGEST) or not _adds_up(array):
+        _within(name, array, low, high, domain)
     return array.astype(np.float64, copy=False)
 
 
@@ -58,6 +59,12 @@ def _numeric(name: str, values: ArrayLike, kinds: str, domain: str) -> NDArray[A
     if array.size and array.dtype.kind not in kinds:
         raise DomainError(f"{name} must be {domain}, got dtype {array.dtype}")
     return array if array.dtype.kind in kinds else array.astype(np.int64)
+
+
+def _adds_up(array: NDArray[Any]) -> bool:
+    """Whether the sum is finite: then every entry is, and one pass over the array was enough to know."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()))
 
 
 def _within(name: str, array: NDArray[Any], low: float, high: float, domain: str) -> None:

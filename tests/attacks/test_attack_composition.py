@@ -11,7 +11,7 @@ from oracles.loss_sums import ball, log, pair_delta, sum_delta
 from flamelib.accounting.composition import privacy_loss_distribution
 from flamelib.accounting.composition.dominating_pair import (
     DominatingPair,
-    _cut,
+    _truncated,
     above,
     below,
     coarser,
@@ -158,7 +158,7 @@ def test_a_pair_on_a_grid_dominates():
 
     def over(p, q, times, epsilon, truth, share, spared, blur):
         step = share * float(np.abs(losses_of(p, q)[:4]).max())
-        grid = above(_cut(cells(p, q, -blur), spared), step)
+        grid = above(_truncated(cells(p, q, -blur), spared), step)
         return truth - min(ComposedLosses([(one, times)]).log_delta(epsilon) for one in (grid, coarser(grid)))
 
     for unseen in (False, True):

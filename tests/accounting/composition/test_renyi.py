@@ -9,7 +9,10 @@ from mpmath import mp, mpf
 from oracles.checkin import renyi
 
 from flamelib.accounting.composition.renyi import (
+    least_renyi,
     pure_renyi,
+    renyi_composition,
+    renyi_conversion,
     renyi_divergence,
     renyi_to_epsilon,
 )
@@ -49,3 +52,12 @@ def test_the_conversion_is_never_below_the_truth(epsilon0, delta):
         chances = [mp.binomial(times, i) * stays**i * (1 - stays) ** (times - i) for i in range(times + 1)]
         truth = hockey_stick(chances, chances[::-1], found)
         assert truth <= delta * (1 + 1e-12)
+
+
+def test_edges():
+    assert renyi_composition(0.25, 10) == 2.5
+    assert pure_renyi(5, 0) == 0
+    assert least_renyi(5, 1.0, 0) == 0
+    assert least_renyi(5, 1.0, 1) == math.inf
+    assert renyi_conversion(2, 0.5, 0) == math.inf
+    assert renyi_conversion(2, 0.5, 1) == 0
