@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from flamelib.accounting.noise import discrete_laplace
 from flamelib.accounting.noise import discrete_laplace as noise
+
+ODD = st.integers(1, 15).map(lambda half: 2 * half + 1)
+DECAY = st.floats(1e-6, 1 - 1e-9)
 
 
 def law(modulus, decay):
@@ -18,6 +21,30 @@ def law(modulus, decay):
     weights = {j: p ** abs(j) for j in range(-reach, reach + 1)}
     total = sum(weights.values())
     return {j: weight / total for j, weight in weights.items()}
+
+
+@given(ODD, DECAY)
+def test_the_truncated_law(modulus, decay):
+    exact = law(modulus, decay)
+    variance = sum(j * j * chance for j, chance in exact.items())
+    found = {j: noise.truncated_laplace(modulus, decay, j) for j in range(-modulus, modulus + 1)}
+    for j, one in found.items():
+        assert one.pmf == pytest.approx(float(exact.get(j, 0)), rel=1e-14)
+        assert one.variance == pytest.approx(float(variance), rel=1e-14)
+    assert math.fsum(one.pmf for one in found.values()) == pytest.approx(1, abs=1e-13)
+
+
+@given(ODD, DECAY)
+@example(3, 5e-324)
+def test_lemma_8_holds_and_is_met_by_a_large_group(modulus, decay):
+    exact = sum(j * j * chance for j, chance in law(modulus, decay).items())
+    assert exact <= noise.variance_bound(modulus, decay)
+    p, reach = mpf(decay), modulus // 2
+    printed = 2 * p * (1 + p) / ((1 - p) ** 2 * (1 + p - 2 * p ** (reach + 1)))
+    assert printed <= noise.variance_bound(modulus, decay) <= printed * (1 + mpf(10) ** -11) + mpf(10) ** -323
+    limit = 2 * p / (1 - p) ** 2
+    assert noise.truncated_variance(2**200 + 1, decay) == pytest.approx(float(limit), rel=1e-14)
+    assert noise.variance_bound(2**200 + 1, decay) == pytest.approx(float(limit), rel=1e-11)
 
 
 @pytest.mark.parametrize("modulus", [3, 7, 10**6 + 1, 2**60 + 1, 2**256 - 1])
@@ -31,6 +58,32 @@ def test_the_variance_where_its_terms_cancel(modulus, decay):
     assert noise.truncated_variance(modulus, decay) == pytest.approx(float(truth), rel=1e-14)
     flat = (modulus**2 - 1) / 12
     assert noise.truncated_variance(modulus, decay) <= flat * (1 + 1e-14)
+
+
+@given(ODD, DECAY, st.integers(-100, 100))
+def test_lemma_7_holds_and_is_attained(modulus, decay, shift):
+    exact, reach = law(modulus, decay), modulus // 2
+    shift = shift % modulus - reach
+    losses = [exact[(j + shift + reach) % modulus - reach] / exact[j] for j in exact]
+    most = max(max(losses), 1 / min(losses))
+    assert mp.almosteq(most, mpf(decay) ** -abs(shift), rel_eps=mpf(10) ** -50)
+    assert mp.log(most) <= noise.shift_loss(decay, shift) * (1 + mpf(10) ** -50)
+
+
+@given(st.floats(0.01, 0.9))
+def test_lemma_9(decay):
+    truth = mp.nsum(lambda k: k**2 * mpf(decay) ** k, [1, mp.inf])
+    assert noise.square_sum(decay) == pytest.approx(float(truth), rel=1e-14)
+
+
+@given(st.integers(1, 10**9), st.floats(1e-3, 50))
+def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
+    found = discrete_laplace.shared_noise(scale, epsilon)
+    p = mpf(found.decay)
+    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
+    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
+    ideal = 1 / (scale * mp.sinh(mpf(epsilon) / scale))
+    assert ideal <= found.mean_error * (1 + 1e-15) <= ideal * (1 + 1.2e-16 * scale / epsilon + 1e-14)
 
 
 @pytest.mark.parametrize(("scale", "epsilon"), [(4 * 10**9, 1e-6), (10**15, 1.0), (3 * 10**15, 1.0), (7, 4900.0)])
