@@ -119,23 +119,61 @@ def _below(law, x, beyond):
 
 
 def _log_sum(index, masses, n_users):
-    """log E[S_+] of n variables with these masses, in units of the step."""
+    """log E[S_+] of n variables with these masses, in units of the step: a sum over the number k of large ones.
+
+    One law cannot be tilted so that many small values and one large one both matter; for every k it can.
+    """
     index, masses = index[masses > 0], masses[masses > 0]
+    above = np.maximum(1 - np.cumsum(masses), 0)
+    cut = index[int((n_users * above < 0.05).argmax())]  # larger values are large: one user in twenty crowds has one
+    parts = [(index[one], np.log(masses[one])) for one in (index <= cut, index > cut)]
+    total = -math.inf
+    for k in range(n_users + 1 if len(parts[1][0]) else 1):
+        ways = math.lgamma(n_users + 1) - math.lgamma(k + 1) - math.lgamma(n_users - k + 1)
+        counts = [(part, count) for part, count in zip(parts, (n_users - k, k), strict=True) if count]
+        t = _tilt(counts)
+        tilted = [(part[0], *_tilted(part, t), count) for part, count in counts]
+        log_mass = ways + sum(count * mass for _, mass, *_, count in tilted)
+        if log_mass - 1 - math.log(t) < total - 12:  # Chernoff's bound on all that follows, about
+            break
+        total = np.logaddexp(total, log_mass + math.log(_positive_part(tilted, t)))
+    return total
 
-    def tilted(t):
-        logs = np.log(masses) + t * index
-        top = logs.max()
-        law = np.exp(logs - top)
-        return top + math.log(law.sum()), law / law.sum()
 
-    t = brentq(lambda t: n_users * t * (tilted(t)[1] @ index) - 1, 1e-9, 200 / index[-1], xtol=1e-12)
-    log_mass, law = tilted(t)
+def _tilted(part, t):
+    """Logarithm of the mass, the law, its mean and variance under the tilt."""
+    index, logs = part
+    logs = logs + t * index
+    law = np.exp(logs - logs.max())
+    law /= (mass := law.sum())
     mean = law @ index
-    spread = math.sqrt(n_users * (law @ (index - mean) ** 2))
-    size = 2 ** math.ceil(math.log2(24 * spread + 2 * index[-1]))
-    wave = np.fft.rfft(np.bincount(index % size, law, size))
-    summed = np.fft.irfft(np.abs(wave) ** n_users * np.exp(1j * n_users * np.angle(wave)), size)
-    first = round(n_users * mean) - size // 2
-    sums = first + np.arange(size)
-    total = np.roll(summed, -(first % size)) @ (np.maximum(sums, 0) * np.exp(-t * np.maximum(sums, 0)))
-    return n_users * log_mass + math.log(total)
+    return logs.max() + math.log(mass), law, mean, law @ (index - mean) ** 2
+
+
+def _tilt(counts):
+    """The tilt at which Chernoff's bound is least: t times the mean of the sum is 1."""
+
+    def excess(t):
+        return t * sum(count * _tilted(part, t)[2] for part, count in counts) - 1
+
+    high = 1e-7
+    while excess(high) < 0:
+        high *= 2
+    low = high / 2
+    while excess(low) > 0:
+        low /= 2
+    return brentq(excess, low, high, rtol=1e-6)
+
+
+def _positive_part(tilted, t):
+    """Mean of ``s_+ exp(-t s)`` under the tilted law of the sum, by one Fourier transform."""
+    mean = sum(count * one for *_, one, _, count in tilted)
+    spread = math.sqrt(sum(count * variance for *_, variance, count in tilted))
+    size = 2 ** math.ceil(math.log2(20 * spread + 64))
+    wave = np.ones(size // 2 + 1, dtype=complex)
+    for index, _, law, _, _, count in tilted:
+        one = np.fft.rfft(np.bincount(index % size, law, size))
+        wave *= np.abs(one) ** count * np.exp(1j * count * np.angle(one))
+    first = round(mean) - size // 2
+    sums = np.maximum(first + np.arange(size), 0)
+    return np.roll(np.fft.irfft(wave, size), -(first % size)) @ (sums * np.exp(-t * sums))

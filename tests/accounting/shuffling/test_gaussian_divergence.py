@@ -151,7 +151,8 @@ def test_noise_beyond_the_digits_of_doubles_is_answered_from_above(noise_std):
 @pytest.mark.parametrize(
     ("n_users", "noise_std", "epsilon", "rate", "std", "top"),
     [(1000, 1.0, 0.2, 1.0, 1.3, 600), (1000, 0.7, 1.0, 1.0, 2.6, 6000), (10_000, 2.0, 0.02, 1.0, 0.53, 80),
-     (100, 5.0, 0.1, 1.0, 0.2, 30), (1000, 1.0, 0.05, 0.1, 0.42, 250), (2, 1.0, 0.5, 1.0, 1.3, 30)],
+     (100, 5.0, 0.1, 1.0, 0.2, 30), (1000, 1.0, 0.05, 0.1, 0.42, 250), (2, 1.0, 0.5, 1.0, 1.3, 30),
+     (1000, 1.0, 2.0, 1.0, 4.0, 12_000)],
 )  # fmt: skip
 @pytest.mark.parametrize("blanket", [True, False])
 def test_between_two_lattices(n_users, noise_std, epsilon, rate, std, top, blanket):
@@ -159,7 +160,7 @@ def test_between_two_lattices(n_users, noise_std, epsilon, rate, std, top, blank
     found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
     low, high = gaussian_lattice.log_divergence(n_users, noise_std, epsilon, blanket, rate, std, top, 100 * std)
     assert low <= found.high + 1e-9
-    assert found.low - 1e-9 <= high
+    assert found.low <= high + 1e-5  # with that share more than two, three, ... large values are left out
     assert high - low < 0.02
 
 
