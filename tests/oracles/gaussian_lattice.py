@@ -1,4 +1,4 @@
-r"""Shuffled Gaussian noise between two sums on a lattice, proved but for round-off.
+r"""Shuffled Gaussian noise between two sums on a lattice, proved but for round-off and 1e-5 of the upper end.
 
 X is what a user adds to S: L with probability ``mass``, 0 if its message is its own, ``-mass (e^eps - 1)`` if it is
 absent.  With the call function :math:`c(x)=E[(X-x)_+]`, :math:`E f(X)=\int f''(x)\,c(x)\,dx` for convex f that vanish
