@@ -17,14 +17,25 @@ from flamelib.accounting.checkin.distributed_noise import (
     distributed_rounds,
     distributed_rounds_lower,
 )
-from flamelib.accounting.shuffling.accountant import compose, largest_budget, lower_bound
+from flamelib.accounting.shuffling.accountant import largest_budget
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
-from flamelib.core.vocabulary import DomainError, check, keep
+from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.front import questions
+from flamelib.front.crowd import ideal
 from flamelib.front.results import Calibrated, Guarantee, guarantee
-from flamelib.front.shuffled import Shuffled, calibrated, estimated, fewest_users, messages, with_budget
+from flamelib.front.shuffled import (
+    Shuffled,
+    calibrated,
+    estimated,
+    fewest_users,
+    hiding,
+    messages,
+    surveyed,
+    surveyed_lower,
+    with_budget,
+)
 from flamelib.mechanisms.shuffling import shuffle
 from flamelib.mechanisms.vectors import clipped_sum
 from flamelib.protocols.checkin import draw_clients
@@ -68,6 +79,11 @@ class Checkin:
         The protocol that those who come take part in; its ``n_users`` counts all who might come.
     rate : float
         Chance that a user joins a round, in [0, 1].
+    colluding : int
+        Users who may tell an attacker all they know; the guarantee is that of the others, at least 2.
+    dropout : float
+        Chance that the message of a user who checked in is lost, in [0, 1), as secret as the check-in itself: what
+        counts is ``rate * (1 - dropout)``.  Losses that an attacker may see belong to the ``Shuffled`` inside.
 
     Examples
     --------
@@ -79,36 +95,45 @@ class Checkin:
 
     protocol: Shuffled | Summed
     rate: float
+    colluding: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.protocol, Shuffled | Summed):
             raise DomainError(f"protocol must be Shuffled or Summed, got {self.protocol!r}")
-        object.__setattr__(self, "rate", float(check(checkin_rate=self.rate)["checkin_rate"]))
+        rate = float(check(checkin_rate=self.rate)["checkin_rate"])
+        keep(self, rate=rate, **check(colluding=self.colluding, dropout=self.dropout))
+        honest(self.n_users, self.colluding + getattr(self.protocol, "colluding", 0))
 
     @property
     def n_users(self) -> int:
         """How many users might join."""
         return self.protocol.n_users
 
+    @property
+    def arrival_rate(self) -> float:
+        """Chance that a user's message arrives."""
+        return self.rate * (1 - self.dropout) * (1 - getattr(self.protocol, "dropout", 0.0))
+
 
 def _account(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    protocol = ideal(protocol)
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        found, rests_on = compose(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
-    else:
-        found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
-        rests_on = RestsOn.PROVEN
-        if delta and math.isinf(found):
-            # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
-            each = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, 1, None, delta / rounds)
-            found = Certified(rounds * each, rounds * each.uncertainty)
-    return guarantee(found, rests_on, epsilon, delta)
+        return surveyed(inner, protocol.rate, delta, epsilon, rounds)
+    found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
+    if delta and math.isinf(found):
+        # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
+        each = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, 1, None, delta / rounds)
+        found = Certified(rounds * each, rounds * each.uncertainty)
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta)
 
 
 def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    protocol = ideal(protocol)
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        return lower_bound(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
+        return surveyed_lower(inner, protocol.rate, delta, epsilon, rounds)
     return distributed_rounds_lower(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
 
 
@@ -121,7 +146,8 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     if isinstance(inner, Summed):
         if over not in (None, "noise_std"):
             raise DomainError(f"over must be noise_std or n_users, got {over!r}")
-        value = distributed_noise(inner.n_users, protocol.rate, rounds, epsilon, delta) or LEAST_NOISE
+        counted = ideal(protocol)
+        value = distributed_noise(counted.n_users, counted.rate, rounds, epsilon, delta) or LEAST_NOISE
 
         def with_noise(noise_std: float) -> Checkin:
             return replace(protocol, protocol=replace(inner, noise_std=noise_std))
@@ -130,7 +156,9 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
     at = functools.partial(with_budget, inner.randomizer, "epsilon0")
-    value = largest_budget(at, inner.n_users, protocol.rate, rounds, epsilon, delta)
+    counted = ideal(protocol)
+    n_users, rest = hiding(counted.protocol, rounds, delta)
+    value = largest_budget(at, n_users, counted.rate, rounds, epsilon, rest)
 
     def with_epsilon0(epsilon0: float) -> Checkin:
         return replace(protocol, protocol=replace(inner, randomizer=at(epsilon0)))
@@ -147,7 +175,7 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
     if held.shape[:1] != (protocol.n_users,):
         raise DomainError(f"values must have one entry for each of {protocol.n_users} users, got shape {held.shape}")
     for_coins, for_users, for_shuffler = rng.spawn(3)
-    there = held[draw_clients(protocol.rate, protocol.n_users, for_coins)]
+    there = held[draw_clients(protocol.arrival_rate, protocol.n_users, for_coins)]
     if isinstance(protocol.protocol, Shuffled):
         return shuffle(messages(protocol.protocol.randomizer, there, for_users), for_shuffler)
     rows = reals("values", there).reshape(len(there), math.prod(held.shape[1:]))
@@ -157,7 +185,7 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
 
 
 def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    seen, rate = _view(protocol, values, rng), protocol.rate or 1.0
+    seen, rate = _view(protocol, values, rng), protocol.arrival_rate or 1.0
     if isinstance(protocol.protocol, Summed):
         return np.asarray(seen) / rate
     return estimated(protocol.protocol.randomizer, seen) / rate

@@ -176,4 +176,4 @@ def _run(protocol: Cloak, values: ArrayLike, rng: np.random.Generator) -> float:
     return float(cloak.analyze_centred(protocol, cloak.total(protocol, _view(protocol, values, rng))))
 
 
-questions.answers(Cloak, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)
+questions.answers(Cloak, searched=True, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)

@@ -17,12 +17,15 @@ from flamelib.accounting.coordinates import counting, likelihood_weighted, vecto
 from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import RestsOn
+from flamelib.core.logspace import UNIT
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.search import close_below
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, honest
 from flamelib.front import questions
+from flamelib.front.crowd import counted_on
 from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import calibrated
+from flamelib.front.trade_off import Profile, gaussian_deltas
 from flamelib.protocols import flame
 from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk
 
@@ -31,6 +34,8 @@ Protocol = FlameSimple | FlameDouble | FlameTopk
 RAREST = 690.0
 # Nor one so near to 1 that it promises nothing.
 LEAST_SIZE = 1e-9
+# A delta near which the profile is looked at for total variation.
+TYPICAL = 1e-3
 # Local budgets between which one is sought.
 MILDEST, HARDEST = 1e-6, 30.0
 # How much a local budget is raised to see how fast epsilon rises.
@@ -48,13 +53,15 @@ def _local(protocol: Protocol) -> float:
 @functools.lru_cache(maxsize=4)
 def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     """The smallest epsilon that can be certified for a whole vector, all rounds together."""
-    epsilon0, size = _local(protocol), protocol.dimension * rounds
-    public = (size, protocol.n_users, epsilon0, delta, "blanket", "sound")
+    epsilon0, size, sound = _local(protocol), protocol.dimension * rounds, ("blanket", "sound")
     if isinstance(protocol, FlameSimple):
-        return vector_bounds.account("simple", *public)
-    shape = (protocol.kept * rounds, protocol.padded)
+        crowd = honest(protocol.n_users, protocol.colluding)
+        counted, rest = counted_on(crowd, protocol.dropout, rounds, delta)
+        return vector_bounds.account("simple", size, counted, epsilon0, rest, *sound) if rest > 0 else size * epsilon0
+    shape, public = (protocol.kept * rounds, protocol.padded), (size, protocol.n_users, epsilon0, delta, *sound)
     if isinstance(protocol, FlameTopk):
-        return vector_bounds.account("topk", *public, *shape)
+        # Dummies stand in for lost reports, and hide no less; of a bag, each colluding user knows one message at most.
+        return vector_bounds.account("topk", *public, shape[0], honest(protocol.padded, protocol.colluding))
     return vector_bounds.account("double", *public, *shape, inclusion=protocol.inclusion, overflow="drop")
 
 
@@ -78,6 +85,10 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     """The smallest delta at which epsilon is kept, on the safe side."""
     if epsilon_at(math.exp(-LEAST_SIZE)) > epsilon:
         return 1.0
+    if not epsilon:  # kept by no composition; total variation is bounded by every point of the profile
+        typical = epsilon_at(TYPICAL)
+        nearby = gaussian_deltas(typical, TYPICAL, 8) if typical else [TYPICAL]
+        return Profile(lambda: [(epsilon_at(delta), delta) for delta in nearby]).advantage
     rarity = close_below(lambda size: epsilon_at(math.exp(-size)), epsilon, LEAST_SIZE, RAREST, NEAR)
     return min(math.nextafter(math.exp(-rarity), 2), 1.0)
 
@@ -94,16 +105,33 @@ def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rou
 
 def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> float:
     epsilon0, size = _local(protocol), protocol.dimension * rounds
-    if isinstance(protocol, FlameSimple):
-        return counting.simple_lower(size, protocol.n_users, epsilon0, epsilon, delta)
-    if isinstance(protocol, FlameTopk):
-        given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
-        return likelihood_weighted.weighed_lower(protocol.n_users, *given)
+    if not isinstance(protocol, FlameDouble):
+        return _lower_arrived(protocol, epsilon0, delta, epsilon, rounds)
     if protocol.inclusion == "exact":
         shape = (size, int(protocol.kept) * rounds, protocol.padded)
         return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)
     rate = protocol.kept / protocol.dimension
     return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta, n_users=protocol.n_users)
+
+
+def _lower_arrived(
+    protocol: FlameSimple | FlameTopk, epsilon0: float, delta: float | None, epsilon: float | None, rounds: int
+) -> float:
+    """Of SS-Simple and SS-Topk, what is lost if the victim's reports arrive in every round."""
+    arrives = (1 - protocol.dropout) ** rounds * (1 - 8 * rounds * UNIT * (protocol.dropout > 0))
+    if delta is not None and delta >= arrives:
+        return 0.0
+    crowd = honest(protocol.n_users, protocol.colluding)
+    asked = (epsilon0, epsilon, None if delta is None else delta / arrives)
+    if isinstance(protocol, FlameSimple):
+        # Messages of others who hold one half are as fair as dummies, or fewer.
+        found = counting.simple_lower(protocol.dimension * rounds, crowd, *asked)
+    else:
+        # The weighted count is of data in which no bag has a dummy.
+        full = 2 if protocol.dropout else crowd
+        bag = honest(protocol.padded, protocol.colluding)
+        found = likelihood_weighted.weighed_lower(full, protocol.kept * rounds, bag, *asked)
+    return found if delta is not None else arrives * found
 
 
 def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
@@ -130,15 +158,22 @@ def _with(protocol: Protocol, epsilon0: float) -> Protocol:
 
 def _run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals:
     """The estimated mean update, shape (dimension,)."""
+    if protocol.dropout:
+        return flame.analyzer(protocol, _view(protocol, values, rng))[0] / (1 - protocol.dropout)
     return flame.run(protocol, values, rng).estimate
 
 
 def _view(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     """The bags that the analyzer opens, shape (dimension, padded)."""
     for_users, for_shuffler = rng.spawn(2)
-    return flame.shuffler(protocol, flame.user(protocol, values, for_users), for_shuffler).bags
+    sent = flame.user(protocol, values, for_users)
+    if protocol.dropout:
+        there = for_shuffler.random(protocol.n_users)[sent.senders] >= protocol.dropout
+        sent = flame.Reports(sent.senders[there], sent.places[there], sent.messages[there])
+    return flame.shuffler(protocol, sent, for_shuffler).bags
 
 
 questions.answers(
-    FlameSimple, FlameDouble, FlameTopk, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view
-)
+    FlameSimple, FlameDouble, FlameTopk,
+    searched=True, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view,
+)  # fmt: skip

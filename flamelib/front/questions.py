@@ -5,17 +5,24 @@ an argument happens before any work.  This module needs the standard library onl
 the record.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from flamelib.core.guarantees import CROSSED, RestsOn, bracketed_ends
 from flamelib.core.vocabulary import DomainError, check, one_budget
 from flamelib.front.results import Bounds, Calibrated, Guarantee
+from flamelib.front.trade_off import Point, Profile, gaussian_deltas
 
+# Of a privacy profile: points between epsilon 0 and that of the first of these deltas at which it is finite.
+STEPS, HALVINGS, RAREST = 16, 6, (1e-12, 1e-9, 1e-6, 1e-3)
 _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
 # Type of a record to the functions of its file by question; each file of this folder adds its own.
 _ANSWERS: dict[type, dict[str, Callable[..., Any]]] = {}
+_SEARCHED: set[type] = set()
 
 
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
@@ -37,7 +44,8 @@ def account(protocol: Any, *, delta: float | None = None, epsilon: float | None 
     Returns
     -------
     Guarantee
-        ``.epsilon``, ``.delta``, ``.adjacency``, ``.rests_on``, ``.uncertainty``.
+        ``.epsilon``, ``.delta``, ``.adjacency``, ``.rests_on``, ``.uncertainty``; and what an attacker can reach,
+        ``.trade_off(alpha)``, ``.advantage``, ``.gdp``, for which the account is asked at more points.
 
     Raises
     ------
@@ -50,8 +58,9 @@ def account(protocol: Any, *, delta: float | None = None, epsilon: float | None 
     >>> account(Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000), delta=1e-8)
     (0.03074, 1e-08)-DP, replace-one; proven
     """
-    found: Guarantee = _ask("account", protocol, *_given(delta, epsilon, rounds))
-    return found
+    given = _given(delta, epsilon, rounds)
+    found: Guarantee = _ask("account", protocol, *given)
+    return replace(found, profile=Profile(partial(_points, protocol, given[-1], found.epsilon, found.delta)))
 
 
 def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Bounds:
@@ -152,6 +161,28 @@ def view(protocol: Any, values: Any, rng: Any) -> Any:
     return _ask("view", protocol, _unmasked(values), _generator(rng))
 
 
+def _points(protocol: Any, rounds: int, epsilon: float, delta: float) -> list[Point]:
+    """Certified points of the privacy profile, about equally far apart in epsilon."""
+
+    def at(delta: float) -> Point:
+        return _ask("account", protocol, delta, None, rounds).epsilon, delta
+
+    def beyond(epsilon: float) -> Point:
+        return epsilon, _ask("account", protocol, None, epsilon, rounds).delta
+
+    last = next((found for found in map(at, RAREST) if found[0] < math.inf), (math.inf, 1.0))
+    points = [(epsilon, delta), last]
+    if 0 < last[0] < math.inf:
+        points.append(beyond(0.0))
+        if type(protocol) in _SEARCHED:
+            points += map(at, gaussian_deltas(*last, STEPS))
+        else:
+            # Equal steps for a Gaussian shape; halves of the first for a narrow one with long tails.
+            steps = [*range(1, STEPS), *(2.0**-halving for halving in range(1, HALVINGS + 1))]
+            points += (beyond(last[0] * step / STEPS) for step in steps)
+    return points
+
+
 def _unmasked(values: Any) -> Any:
     from flamelib.core.arrays import no_mask
 
@@ -170,9 +201,13 @@ def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[flo
     return checked.get("delta"), checked.get("epsilon"), checked["rounds"]
 
 
-def answers(*records: type, **functions: Callable[..., Any]) -> None:
-    """Say what answers for records of these types: ``account``, ``lower``, ``calibrate``, ``run`` or ``view``."""
+def answers(*records: type, searched: bool = False, **functions: Callable[..., Any]) -> None:
+    """Say what answers for records of these types: ``account``, ``lower``, ``calibrate``, ``run`` or ``view``.
+
+    ``searched``: delta at an epsilon is found by asking for epsilon many times.
+    """
     _ANSWERS.update(dict.fromkeys(records, functions))
+    _SEARCHED.update(records if searched else ())
 
 
 def _ask(question: str, protocol: Any, *given: Any) -> Any:

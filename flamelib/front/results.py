@@ -6,12 +6,13 @@ Printed numbers are rounded to the safe side: a budget up, a lower bound down.  
 import html
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from flamelib.core.guarantees import ARITHMETIC, Adjacency, ApproxDP, RestsOn
 from flamelib.core.vocabulary import check, keep
+from flamelib.front.trade_off import GaussianDP, Profile
 
 # Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
 DIGITS = 4
@@ -57,6 +58,8 @@ class Guarantee(ApproxDP):
         Width of the numerical error of the number that was asked for.
     condition : str
         What must hold of the protocol besides; empty where nothing must.
+    profile : Profile, optional
+        Further points of the same account, from which ``trade_off``, ``advantage`` and ``gdp`` come.
 
     Examples
     --------
@@ -70,6 +73,47 @@ class Guarantee(ApproxDP):
     rests_on: RestsOn = RestsOn.PROVEN
     uncertainty: float = 0.0
     condition: str = ""
+    profile: Profile | None = field(default=None, repr=False, compare=False)
+
+    def trade_off(self, alpha: Any) -> Any:
+        """Rate at which an attacker misses who has the rate ``alpha`` of false alarms (lower).
+
+        The attacker must tell two neighbouring data sets apart.  No test hits more often than 1 less this number.
+
+        Parameters
+        ----------
+        alpha : float or array_like
+            In [0, 1].
+
+        Examples
+        --------
+        >>> round(Guarantee(1.0, 1e-8, Adjacency.REPLACE_ONE).trade_off(0.1), 4)
+        0.7282
+        """
+        if hasattr(alpha, "__len__"):
+            import numpy as np
+
+            return np.vectorize(self.trade_off, otypes=[float])(alpha)
+        return self._profile.misses(check(alpha=alpha)["alpha"])
+
+    @property
+    def advantage(self) -> float:
+        """Membership advantage, hits less false alarms of the best attacker: total variation (upper)."""
+        return self._profile.advantage
+
+    @property
+    def gdp(self) -> GaussianDP:
+        """``mu`` of Gaussian differential privacy (upper), and the ``regret`` of quoting it alone.
+
+        Where no pure budget ends the profile, it is followed down to a delta of 1e-12, and the trade-off curve may
+        be lower by that.
+        """
+        return self._profile.gaussian
+
+    @property
+    def _profile(self) -> Profile:
+        """Points of the account, or this one alone where the guarantee was written down by hand."""
+        return self.profile or Profile(lambda: [(self.epsilon, self.delta)])
 
     @property
     def assumes(self) -> str:

@@ -10,6 +10,7 @@ from flamelib.core.profiles import TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
+from flamelib.front.crowd import ideal
 from flamelib.front.results import Guarantee, guarantee
 from flamelib.front.shuffled import Shuffled
 
@@ -24,7 +25,8 @@ class Rounds:
     Parameters
     ----------
     parts : sequence of (Shuffled or Checkin, int)
-        What was run, and how often, in any order; 1 to 64 entries.  A ``Checkin`` holds a ``Shuffled``.
+        What was run, and how often, in any order; 1 to 64 entries.  A ``Checkin`` holds a ``Shuffled``, which has no
+        dropout here.
 
     Examples
     --------
@@ -48,6 +50,8 @@ class Rounds:
             inner = protocol.protocol if isinstance(protocol, Checkin) else protocol
             if not isinstance(inner, Shuffled):
                 raise DomainError(f"parts must hold Shuffled, or Checkin of Shuffled, got {protocol!r}")
+            if inner.dropout:
+                raise DomainError(f"dropout must be 0 in rounds that differ, but for that of Checkin, got {protocol!r}")
         checked = tuple((protocol, check(rounds=rounds)["rounds"]) for protocol, rounds in parts)
         object.__setattr__(self, "parts", checked)
 
@@ -55,8 +59,8 @@ class Rounds:
 def _history(protocol: Rounds, times: int) -> list[tuple[Any, int, float, int]]:
     found = []
     for part, rounds in protocol.parts:
-        inner: Any = part.protocol if isinstance(part, Checkin) else part
-        rate = part.rate if isinstance(part, Checkin) else 1.0
+        alone: Any = ideal(part)
+        inner, rate = (alone.protocol, alone.rate) if isinstance(part, Checkin) else (alone, 1.0)
         found.append((inner.randomizer, inner.n_users, rate, check(rounds=rounds * times)["rounds"]))
     return found
 

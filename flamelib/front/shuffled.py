@@ -13,12 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.shuffling.accountant import Randomizer, compose, largest_budget, least_noise, lower_bound
+from flamelib.accounting.shuffling.accountant import (
+    Randomizer,
+    compose,
+    largest_budget,
+    least_noise,
+    lower_bound,
+    rests_on,
+)
 from flamelib.core.arrays import Reals, one_per_user
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.search import stepped_back
-from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
-from flamelib.front import questions
+from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check, honest, keep
+from flamelib.front import crowd, questions
+from flamelib.front.crowd import ideal
 from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
@@ -34,29 +42,64 @@ class Shuffled:
         What a user does to its value.  ``AnyRandomizer(epsilon0)`` stands for every one with that local budget.
     n_users : int
         Users whose messages are shuffled together, at least 2.
+    colluding : int
+        How many of them may tell the analyzer all they know; the guarantee is that of the others, at least 2.
+    dropout : float
+        Probability of every message to be lost before it is shuffled, in [0, 1); the analyzer may know which.
 
     Examples
     --------
     >>> from flamelib import KaryResponse, account
     >>> account(Shuffled(KaryResponse(epsilon0=1.0, n_buckets=2), n_users=10_000), delta=1e-6).epsilon < 0.0357
     True
+    >>> account(Shuffled(KaryResponse(1.0, 2), n_users=10_000, colluding=1000, dropout=0.1), delta=1e-6)
+    (0.04006, 1e-06)-DP, replace-one; proven
     """
 
     randomizer: Randomizer
     n_users: int
+    colluding: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.randomizer, Randomizer):
             raise DomainError(f"randomizer must be a local randomizer such as KaryResponse, got {self.randomizer!r}")
-        object.__setattr__(self, "n_users", check(n_users=self.n_users)["n_users"])
+        keep(self, **check(n_users=self.n_users, colluding=self.colluding, dropout=self.dropout))
+        honest(self.n_users, self.colluding)
 
 
 def _account(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    return guarantee(*compose(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta), epsilon, delta)
+    return surveyed(ideal(protocol), 1.0, delta, epsilon, rounds)
+
+
+def surveyed(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    """The guarantee of rounds with check-in at this rate (1: without)."""
+    grounds = rests_on(survey.randomizer)
+
+    def bound(n_users: int, epsilon: float | None, delta: float | None) -> float:
+        nonlocal grounds
+        found, grounds = compose(survey.randomizer, n_users, rounds, rate, epsilon, delta)
+        return found
+
+    found = crowd.upper(bound, survey.n_users, survey.dropout, rounds, epsilon, delta, survey.randomizer.epsilon0)
+    return guarantee(found, grounds, epsilon, delta)
 
 
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    return lower_bound(protocol.randomizer, protocol.n_users, rounds, 1.0, epsilon, delta)
+    return surveyed_lower(ideal(protocol), 1.0, delta, epsilon, rounds)
+
+
+def surveyed_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    """What is certainly lost in rounds with check-in at this rate (1: without)."""
+
+    def bound(n_users: int, epsilon: float | None, delta: float | None, rate: float = rate) -> float:
+        return lower_bound(survey.randomizer, n_users, rounds, rate, epsilon, delta)
+
+    found = crowd.lower(bound, survey.n_users, survey.dropout, rounds, epsilon, delta)
+    if not survey.dropout:
+        return found
+    # Or the analyzer does not look who is there: then a lost message is one of a user that did not check in.
+    return max(found, bound(survey.n_users, epsilon, delta, rate * (1 - survey.dropout)))
 
 
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
@@ -71,15 +114,25 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
 
     at = functools.partial(with_budget, randomizer, sought)
+    n_users, rest = hiding(protocol, rounds, delta)
     if sought == "noise_std":
-        value = least_noise(protocol.n_users, epsilon, delta)
+        value = least_noise(n_users, epsilon, rest)
     else:
-        value = largest_budget(at, protocol.n_users, 1.0, rounds, epsilon, delta)
+        value = largest_budget(at, n_users, 1.0, rounds, epsilon, rest)
 
     def with_value(value: float) -> Shuffled:
         return replace(protocol, randomizer=at(value))
 
     return calibrated(sought, with_value, value, epsilon, delta, rounds, rises=sought == "epsilon0")
+
+
+def hiding(survey: Shuffled, rounds: int, delta: float) -> tuple[int, float]:
+    """Honest users who are there in all rounds but for a part of delta, and the rest of delta."""
+    survey = ideal(survey)
+    counted, rest = crowd.counted_on(survey.n_users, survey.dropout, rounds, delta)
+    if not rest > 0:
+        raise DomainError(f"delta must be above the chance that nobody else's message arrives, got {delta!r}")
+    return counted, rest
 
 
 def with_budget(randomizer: Any, name: str, value: float) -> Any:
@@ -130,11 +183,13 @@ def _view(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> ND
     for_users, for_shuffler = rng.spawn(2)
     sent = messages(protocol.randomizer, values, for_users)
     one_per_user("values", np.asarray(values), protocol.n_users)
+    if protocol.dropout:
+        sent = sent[for_shuffler.random(protocol.n_users) >= protocol.dropout]
     return shuffle(sent, for_shuffler)
 
 
 def _run(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    return estimated(protocol.randomizer, _view(protocol, values, rng))
+    return estimated(protocol.randomizer, _view(protocol, values, rng)) / (1 - protocol.dropout)
 
 
 def estimated(randomizer: Any, received: NDArray[Any]) -> Reals | float:

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Flags, Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check, keep
+from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Messages, Randomizer, largest, random_subsets
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -48,15 +48,25 @@ class FlameSimple:
 
     Each is clipped to [-clip, clip], the paper's :math:`C`, and sent through the randomizer; a response on
     ``b + 1`` buckets is the paper's with :math:`b` levels.
+
+    Parameters
+    ----------
+    colluding : int
+        Users who may tell the analyzer all they know; the guarantee is that of the others, at least 2.
+    dropout : float
+        Probability of every user's whole report to be lost, in [0, 1); the analyzer may know whose.
     """
 
     n_users: int
     dimension: int
     clip: float
     randomizer: Randomizer
+    colluding: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        _convert(self, "n_users", "dimension", "clip")
+        _convert(self, "n_users", "dimension", "clip", "colluding", "dropout")
+        honest(self.n_users, self.colluding)
 
     @property
     def kept(self) -> int:
@@ -82,6 +92,9 @@ class FlameDouble:
     inclusion : "exact" or "independent"
         Exactly ``kept`` coordinates without replacement, as in the paper; or each coordinate on its own with chance
         ``kept / dimension`` (then ``kept`` may be any number).  Both are accounted for with the choice hidden.
+    colluding, dropout : 0
+        As for SS-Simple, and refused: reports of colluding users may fill bags, and with fewer users there are more
+        dummies, in which no order is proven.
     """
 
     n_users: int
@@ -91,8 +104,13 @@ class FlameDouble:
     kept: float
     padded: int
     inclusion: Inclusion = "exact"
+    colluding: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("colluding", "dropout"):
+            if getattr(self, name):
+                raise DomainError(f"{name} must be 0 for SS-Double, of which no account with it is proven")
         if self.inclusion not in ("exact", "independent"):
             raise DomainError(f"inclusion must be one of exact, independent, got {self.inclusion!r}")
         _convert(self, "n_users", "dimension", "clip", "kept", "padded")
@@ -112,6 +130,8 @@ class FlameTopk:
     multiples : int, at least 1, below :math:`1 / \beta + 1`
         The paper's :math:`l`: ``kept (multiples - 1)`` other coordinates, as many as there are, are reported with
         messages from the blanket.  1 hides nothing.
+    colluding, dropout
+        As for SS-Simple; at least 2 messages of a bag are left without the colluding users'.
     """
 
     n_users: int
@@ -121,9 +141,12 @@ class FlameTopk:
     kept: int
     padded: int
     multiples: int = 1
+    colluding: int = 0
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        _convert(self, "n_users", "dimension", "clip", "kept", "padded", "multiples")
+        _convert(self, "n_users", "dimension", "clip", "kept", "padded", "multiples", "colluding", "dropout")
+        honest(min(self.n_users, self.padded), self.colluding)
         _fits(self, whole=True)
         if (self.multiples - 1) * self.kept >= self.dimension:
             raise DomainError(f"multiples must be below dimension / kept + 1, got {self.multiples}")
