@@ -6,7 +6,9 @@ Whoever knows their messages takes them out, so the others' guarantee is that of
 *Dropout* is the probability of every message, whatever it says, to be lost before it is shuffled; the attacker may
 know which.  Further messages of others only hide (they are a post-processing), so that m users count who are there but
 for an event of probability s in a round: delta(n) <= delta(m) + s.  From below, an attacker waits until the victim's
-message arrives, among at most M: delta(n) >= (1 - dropout) P(at most M) delta(M).  Proof: book, chapter on the blanket.
+message arrives, among at most M: delta(n) >= (1 - dropout) P(at most M) delta(M).
+
+Proof: book, chapter on the blanket, proposition *Colluding users, lost messages*.
 """
 
 from collections.abc import Callable

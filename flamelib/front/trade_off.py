@@ -16,10 +16,9 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import NamedTuple
 
-from flamelib.core.logspace import UNIT
-
 Point = tuple[float, float]  # epsilon and delta
 MAX_EPSILON = 700.0  # of a point: exp is a double
+ROUNDING = 4 * math.ulp(1.0)  # of a line or of an advantage
 RTOL_MU = 1e-9  # relative error of a difference of two normal quantiles, generously
 _NORMAL = NormalDist()
 
@@ -60,13 +59,13 @@ class Profile:
             for epsilon, delta in self.points
             for line in (1 - delta - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - delta - alpha))
         )
-        return max(max(lines, default=0.0) - 8 * UNIT, 0.0)
+        return max(max(lines, default=0.0) - ROUNDING, 0.0)
 
     @property
     def advantage(self) -> float:
         """Largest difference of the rates of hits and of false alarms: total variation (upper)."""
         found = ((math.expm1(epsilon) + 2 * delta) / (math.exp(epsilon) + 1) for epsilon, delta in self.points)
-        return min(min(found, default=1.0) * (1 + 8 * UNIT), 1.0)
+        return min(min(found, default=1.0) * (1 + ROUNDING), 1.0)
 
     @property
     def gaussian(self) -> GaussianDP:

@@ -108,12 +108,12 @@ class FlameDouble:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.inclusion not in ("exact", "independent"):
+            raise DomainError(f"inclusion must be one of exact, independent, got {self.inclusion!r}")
+        _convert(self, "n_users", "dimension", "clip", "kept", "padded", "colluding", "dropout")
         for name in ("colluding", "dropout"):
             if getattr(self, name):
                 raise DomainError(f"{name} must be 0 for SS-Double, of which no account with it is proven")
-        if self.inclusion not in ("exact", "independent"):
-            raise DomainError(f"inclusion must be one of exact, independent, got {self.inclusion!r}")
-        _convert(self, "n_users", "dimension", "clip", "kept", "padded")
         _fits(self, whole=self.inclusion == "exact")
 
 
