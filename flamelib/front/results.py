@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from importlib import import_module
 from typing import Any
 
 from flamelib.core.guarantees import ARITHMETIC, Adjacency, ApproxDP, RestsOn
@@ -91,9 +92,8 @@ class Guarantee(ApproxDP):
         0.7282
         """
         if hasattr(alpha, "__len__"):
-            import numpy as np
-
-            return np.vectorize(self.trade_off, otypes=[float])(alpha)
+            # Where alpha is an array there is numpy; the browser, which loads this file too, has none.
+            return import_module("numpy").vectorize(self.trade_off, otypes=[float])(alpha)
         return self._profile.misses(check(alpha=alpha)["alpha"])
 
     @property
