@@ -58,7 +58,7 @@ def upper(
     if delta is not None:
         counted, rest = counted_on(n_users, dropout, rounds, delta)
         return _certified(bound(counted, None, rest) if rest > 0 or not dropout else rounds * alone)
-    if not dropout:
+    if not dropout or (epsilon or 0.0) >= rounds * alone:
         return _certified(bound(n_users, epsilon, None))
     expected = bound(max(int(n_users * (1 - dropout)), 2), epsilon, None)
     others, missed = _others(n_users, dropout, SPARED * expected / rounds)

@@ -101,6 +101,8 @@ def test_the_crowd_that_is_there_for_certain_counts(randomizer: Any, rounds: int
 def test_where_nobody_else_may_be_there_the_local_guarantee_is_left(survey: Any, most: float) -> None:
     assert account(survey, delta=1e-6).epsilon == most
     assert account(survey, delta=0.0).epsilon == most
+    if isinstance(survey, Shuffled) and most < math.inf:
+        assert account(survey, epsilon=most).delta == 0
 
 
 def test_calibration_counts_on_those_who_are_there() -> None:
