@@ -1,5 +1,6 @@
 """Colluding users and lost messages: both ends around sums over who is there, and one run of each protocol."""
 
+import itertools
 import math
 from typing import Any
 
@@ -36,7 +37,7 @@ BAGS = {"n_users": 40, "dimension": 40, "clip": 1.0, "randomizer": LaplaceNoise(
 @pytest.mark.parametrize(
     ("with_colluders", "without"),
     [
-        (Shuffled(LaplaceNoise(1.0), 80, colluding=30), Shuffled(LaplaceNoise(1.0), 50)),
+        (Shuffled(BINARY, 80, colluding=30), Shuffled(BINARY, 50)),
         (Checkin(Shuffled(BINARY, 80, colluding=10), 0.3, colluding=20), Checkin(Shuffled(BINARY, 50), 0.3)),
         (Checkin(Summed(80, 1.0), 0.3, colluding=30), Checkin(Summed(50, 1.0), 0.3)),
         (FlameSimple(80, 1, 1.0, LaplaceNoise(0.5), colluding=30), FlameSimple(50, 1, 1.0, LaplaceNoise(0.5))),
@@ -53,9 +54,10 @@ def test_colluding_users_do_not_count_and_lost_check_ins_are_rarer_ones(with_col
         assert calibrate(with_colluders, **kept).value == pytest.approx(calibrate(without, **kept).value, rel=1e-6)
 
 
-@pytest.mark.parametrize("dropout", [1e-6, 0.02, 0.3, 0.9])
-@pytest.mark.parametrize("n_users", [2, 5, 60, 1000])
-@pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.3, 0.99])
+@pytest.mark.parametrize(
+    ("n_users", "dropout", "epsilon"),
+    [*itertools.product([2, 5, 60], [1e-6, 0.02, 0.3, 0.9], [0.0, 0.02, 0.3, 0.99]), (500, 0.3, 0.05)],
+)
 def test_who_sees_which_messages_are_lost_learns_what_is_between_the_ends(
     n_users: int, dropout: float, epsilon: float
 ) -> None:
@@ -71,7 +73,7 @@ def test_who_sees_which_messages_are_lost_learns_what_is_between_the_ends(
     found = bounds(survey, epsilon=epsilon)
     assert found.lower <= (1 - dropout) * exact * (1 + 1e-9)
     assert found.upper >= exact * (1 - 1e-9)
-    if n_users == 1000 and dropout < 0.5 and epsilon < 0.3:
+    if n_users == 500:
         assert found.upper < 1.4 * exact
         assert found.lower > 0.6 * exact * (1 - dropout)
     at = min(exact, 0.5)
