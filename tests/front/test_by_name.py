@@ -123,6 +123,7 @@ def test_every_randomizer_has_its_words(kind: str) -> None:
 @dataclasses.dataclass(frozen=True)
 class Inner:
     n_users: int
+    rate: float = 1.0
     colluding: int = 0
     dropout: float = 0.0
 
