@@ -1,5 +1,6 @@
-"""The command ``flamelib``: answers by id and comparisons at once; the book's commands where the book is installed.
+"""The command ``flamelib``: answers at once; the book's commands where the book is installed.
 
+An answer is a text where standard output is a terminal, and one JSON object a line elsewhere, or with ``--json``.
 Exit statuses: 0 done; 1 a run failed, or a batch held a refused request; 2 refused, with one sentence on
 standard error that names the parameter and its domain.  A fault of the library is a traceback and status 1.
 """
@@ -7,22 +8,23 @@ standard error that names the parameter and its domain.  A fault of the library 
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from flamelib import answers
+from flamelib import answers, sentences
 from flamelib.core.extras import MissingExtra, extra
-from flamelib.core.vocabulary import DomainError, meant, once
+from flamelib.core.vocabulary import Domain, DomainError, meant, once
 
 # Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
-ANSWERS = ("evaluate", "compare", "deployment")
 # What the book's commands are called; the first four need its files, which a clone holds and no package.
 BOOK = ("run", "sweep", "record", "check", "diff", "data")
 WITH_NOTEBOOKS = BOOK[:4]
@@ -33,6 +35,9 @@ Usage: flamelib COMMAND ...
 Differential privacy in the shuffle model and in federated learning: five documents, recomputed.
 
 Answers, at once:
+  account    what a protocol guarantees: epsilon at delta, or delta at epsilon
+  bounds     between which two numbers the truth lies
+  calibrate  which parameter keeps a budget
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
   deployment what a deployment guarantees, from its description in a file
@@ -45,11 +50,14 @@ With the book (pip install '.[book]' in a clone of the repository, in which run,
   diff       compare two editions of the book
   data       list, fetch or verify the data sets
 
-  --json         after a command that answers: one JSON object a line, as without it
+  completion     print a script with which bash, zsh or fish completes commands, ids and parameters
+
+  --json         after a command that answers: one JSON object a line, as where the output is no terminal
   --version      print the version and stop
   -h, --help     this text; that of a command after its name
 
 Examples:
+  flamelib account shuffled randomizer=kary epsilon0=2 n_buckets=10 n_users=1e5 delta=1e-8
   flamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10
   flamelib compare n_users=1e4 dimension=16 epsilon0=1
   flamelib deployment survey.yaml
@@ -59,10 +67,47 @@ Examples:
   flamelib data list
 """
 
+ASK_HELP = """\
+Usage: flamelib account|bounds|calibrate RECORD name=value ...
+
+account    the smallest epsilon at delta=, or delta at epsilon=, that can be certified, never too small
+bounds     the same, and beside it what some data sets are known to lose
+calibrate  the value of a parameter that keeps epsilon= and delta=: of over=, or else of epsilon0, noise_std or decay,
+           whichever there is; what is sought may be left out
+
+The answer is a text at a terminal, otherwise, or with --json, a JSON object.  The records, what may be left out in []:
+{records}
+
+A local randomizer is written as in evaluate, or randomizer=table table=[[0.7,0.3],[0.3,0.7]].  With protocol=summed
+only the sum of those who check in is seen, with Gaussian noise from each.  A cloak is the cheapest one for epsilon=,
+delta= and error=, asked about at that delta, or has numbers of its own: decay= is that of Polya noise which honest
+users share, or, with noise_rate= as well, of truncated Laplace noise which each adds with that chance.
+{inputs}
+
+Examples:
+  flamelib account shuffled randomizer=kary epsilon0=2 n_buckets=10 n_users=1e5 delta=1e-8
+  flamelib account checkin protocol=summed noise_std=1 n_users=1000 rate=0.01 delta=1e-6
+  flamelib bounds checkin rate=0.1 randomizer=kary epsilon0=2 n_buckets=10 n_users=1e5 delta=1e-8 rounds=100
+  flamelib account cloak n_users=1000 epsilon=1 delta=1e-6 error=1.5
+  flamelib calibrate shuffled randomizer=laplace n_users=1e4 epsilon=0.1 delta=1e-6
+
+Exit status: 0 answered; 2 refused (one sentence on standard error).
+"""
+
+COMPLETION_HELP = """\
+Usage: flamelib completion bash|zsh|fish
+
+Print a script with which a shell completes commands, records, ids and parameters.
+
+Examples:
+  eval "$(flamelib completion bash)"      in .bashrc; likewise zsh, in .zshrc after compinit
+  flamelib completion fish | source       in config.fish
+"""
+
 COMPARE_HELP = """\
 Usage: flamelib compare name=value ...
 
-Put one request to every mechanism of the five documents; one JSON object a line.
+Put one request to every mechanism of the five documents; a table at a terminal, otherwise one JSON object a line.
 
 The request: task (mean or histogram), n_users, dimension, rounds, delta, sampling_rate.  The budget: epsilon,
 for which private reports are tuned until they keep it; or epsilon0 of a report; or epsilon and a list of
@@ -82,8 +127,9 @@ Exit status: 0 answered; 2 refused (one sentence on standard error).
 DEPLOYMENT_HELP = """\
 Usage: flamelib deployment FILE [name=value ...]
 
-Answer for a deployment by its description: one JSON object, with a certified lower and upper epsilon, the odds, and
-what is left open.  A description that leaves open what the answer depends on is refused with the questions to ask.
+Answer for a deployment by its description, in words at a terminal and otherwise with one JSON object: a certified
+lower and upper epsilon, the odds, and what is left open.  A description that leaves open what the answer depends on is
+refused with the questions to ask.
 
   FILE        lines such as "n_users: 100000", or JSON; - is standard input.  A record of the public registry of
               deployments, and any other YAML, is read where the book is installed (pip install '.[book]').
@@ -114,7 +160,7 @@ Usage: flamelib evaluate ID name=value ...
        flamelib evaluate --stdin
        flamelib evaluate --list [PREFIX]
 
-Answer with a statement of the documents by its id: one JSON object on standard output.
+Answer with a statement of the documents by its id: a sentence at a terminal, otherwise, or with --json, a JSON object.
 
   ID name=value ...  the statement and its inputs; 1e6 is a valid whole number
   --stdin            one request a line, {"id": ..., "inputs": {...}}; one JSON line each, in order
@@ -158,21 +204,34 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    name = words[0] if words else "--help"
+    name, *rest = words or ["--help"]
     if name in ANSWERS:
-        words = [word for word in words if word != "--json"]  # what is printed anyway
-    if name == "evaluate":
-        return answer(words[1:])
-    if name == "compare":
-        return compare(words[1:])
-    if name == "deployment":
-        return deployment(words[1:])
+        return ANSWERS[name](rest)
     if name in BOOK:
         return _book(words)
     if name not in ("-h", "--help", "--version"):
         known = (*ANSWERS, *BOOK)
         raise DomainError(f"command must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
     print(f"flamelib {_version()}" if name == "--version" else HELP, end="\n" if name == "--version" else "")
+    return 0
+
+
+def _read_by(words: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether a person reads the answer, at a terminal and without ``--json``, and the words without that one."""
+    return sys.stdout.isatty() and "--json" not in words, [word for word in words if word != "--json"]
+
+
+# Lines are broken at spaces alone, so that no name is.
+_fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+
+
+def _print(person: bool, found: Any, text: Callable[[Any], str], plain: Callable[[Any], Any] = answers.plain) -> int:
+    """Print an answer: for a person its text, broken at the width of the terminal, otherwise a JSON object."""
+    if person:
+        width = shutil.get_terminal_size().columns
+        print("\n".join(_fill(line, width, subsequent_indent="    ") for line in text(found).splitlines()))
+    else:
+        print(answers.dumps(plain(found)), flush=True)
     return 0
 
 
@@ -184,6 +243,7 @@ def refused(refusal: Exception | str) -> int:
 
 def answer(words: Sequence[str]) -> int:
     """``flamelib evaluate``: one answer, a batch, or the list of ids; never imports torch."""
+    person, words = _read_by(words)
     options = [word for word in words if word.startswith("-")]
     rest = [word for word in words if not word.startswith("-")]
     if {"-h", "--help"} & set(options):
@@ -197,7 +257,40 @@ def answer(words: Sequence[str]) -> int:
     if options or not rest:
         form = "flamelib evaluate ID name=value ... (or --stdin, or --list)"
         raise DomainError(f"id must be given, as in {form}, got {' '.join(words)!r}")
-    print(answers.dumps(answers.answer(rest[0], answers.assignments(rest[1:]))))
+    return _print(person, answers.answer(rest[0], answers.assignments(rest[1:])), sentences.of_statement)
+
+
+def ask(question: str, words: Sequence[str]) -> int:
+    """``flamelib account``, ``bounds`` and ``calibrate``: a question of the front door to a record by its name."""
+    from flamelib.front import by_name
+
+    person, words = _read_by(words)
+    if {"-h", "--help"} & set(words):
+        records, inputs = map(_filled, by_name.described())
+        print(ASK_HELP.replace("{records}", records).replace("{inputs}", inputs), end="")
+        return 0
+    record, *given = words or [""]
+    found = by_name.ask(question, record, answers.assignments(given))
+    return _print(person, found, sentences.of_protocol, by_name.reply)
+
+
+def _filled(lines: Mapping[str, str]) -> str:
+    """Lines of a help text: names, and what they are."""
+    filled = (f"{name:18} {about}" for name, about in lines.items())
+    return "\n".join(_fill(line, 118, initial_indent="  ", subsequent_indent=" " * 21) for line in filled)
+
+
+def completion(words: Sequence[str]) -> int:
+    """``flamelib completion``: the script of a shell; with ``--words`` what the last of the words may become."""
+    from flamelib.completion import SCRIPTS, candidates
+
+    if words[:1] == ["--words"]:
+        print("\n".join(candidates((*ANSWERS, *BOOK), words[1:])))
+    elif {"-h", "--help"} & set(words):
+        print(COMPLETION_HELP, end="")
+    else:
+        shell = Domain("shell", choices=tuple(SCRIPTS)).accept("shell", " ".join(words))
+        print(SCRIPTS[shell], end="")
     return 0
 
 
@@ -222,6 +315,7 @@ def _batch() -> int:
 
 def compare(words: Sequence[str]) -> int:
     """``flamelib compare``: what every mechanism yields for one request, one JSON object a line."""
+    person, words = _read_by(words)
     options = [word for word in words if word.startswith("-")]
     if {"-h", "--help"} & set(options):
         print(COMPARE_HELP, end="")
@@ -229,16 +323,18 @@ def compare(words: Sequence[str]) -> int:
     if options:
         raise DomainError(f"request must be given, as in flamelib compare name=value ..., got {' '.join(words)!r}")
     # The accounts of all documents: no other command needs them.
+    from flamelib.front.asking import Comparison
     from flamelib.uses.deployments import compared, mechanisms
 
     given = answers.assignments(words)
     found = compared(given, os.cpu_count() or 1)
-    asked = [given["mechanism"]] if "mechanism" in given else mechanisms()
+    asked, rows = [given["mechanism"]] if "mechanism" in given else mechanisms(), []
     for done, name in enumerate(asked):
         with _told(f"{done} of {len(asked)} answered, waiting for {name}"):
-            one = next(found)
-        print(answers.dumps(answers.plain(one)), flush=True)
-    return 0
+            rows.append(next(found))
+        if not person:
+            _print(person, rows[-1], repr)
+    return _print(person, Comparison(rows), repr) if person else 0
 
 
 @contextmanager
@@ -260,22 +356,20 @@ def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -
         unquoted,
     )
 
-    if {"-h", "--help"} & set(words):
-        lines = (f"{field:11} {about}" for field, about in FIELDS.items())
-        told = (textwrap.fill(line, 116, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
-        print(DEPLOYMENT_HELP.replace("{fields}", "\n".join(told)), end="")
+    person, rest = _read_by(words)
+    if {"-h", "--help"} & set(rest):
+        print(DEPLOYMENT_HELP.replace("{fields}", _filled(FIELDS)), end="")
         return 0
-    if not words or "=" in words[0]:
-        raise DomainError(f"file must be given, as in flamelib deployment FILE, got {' '.join(words)!r}")
-    text = _text_of(words[0])
+    if not rest or "=" in rest[0]:
+        raise DomainError(f"file must be given, as in flamelib deployment FILE, got {' '.join(rest)!r}")
+    text = _text_of(rest[0])
     given = _plain_lines(text) or (load(text) if load else None)
-    if given is None and words[0] == "-":
+    if given is None and rest[0] == "-":
         raise DomainError("file must be a path where a description is more than JSON or lines such as n_users: 1000")
     if given is None:
         return _book(["deployment", *words], "a description in YAML of more than plain lines needs PyYAML, which")
-    more = {name: unquoted(word) for name, word in answers.assignments(words[1:]).items()}
-    print(answers.dumps(answers.plain(answered({**given, **more}))))
-    return 0
+    more = {name: unquoted(word) for name, word in answers.assignments(rest[1:]).items()}
+    return _print(person, answered({**given, **more}), sentences.of_deployment)
 
 
 def _text_of(file: str) -> str:
@@ -330,6 +424,15 @@ def _book(words: list[str], what: str = "") -> int:
     print(f"Usage: flamelib {words[0]} ...\n\n{about.capitalize()}.")
     print(f"Its options are told where the book is installed: {installed}.")
     return 0
+
+
+#: What needs no book, by its word.
+#:
+#: :meta hide-value:
+ANSWERS: dict[str, Callable[[list[str]], int]] = {
+    **{question: partial(ask, question) for question in ("account", "bounds", "calibrate")},
+    "evaluate": answer, "compare": compare, "deployment": deployment, "completion": completion,
+}  # fmt: skip
 
 
 def _version() -> str:

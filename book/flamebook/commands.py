@@ -116,9 +116,13 @@ def run(
     epilog="Examples:\n\nflamelib deployment survey.yaml\n\n"
     "flamelib deployment data/deployments/census_redistricting_data.yaml delta=1e-6",
 )
-def deployment(file: str, given: Annotated[list[str] | None, typer.Argument(metavar="[name=value]...")] = None) -> int:
+def deployment(
+    file: str,
+    given: Annotated[list[str] | None, typer.Argument(metavar="[name=value]...")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, at a terminal as well.")] = False,
+) -> int:
     """What a deployment guarantees, by its description in YAML: a record of the public registry, or one of your own."""
-    return cli.deployment([file, *(given or [])], described)
+    return cli.deployment([file, *(given or []), *(["--json"] if as_json else [])], described)
 
 
 @app.command(

@@ -106,7 +106,9 @@ class Domain:
             raise self._refusal(name, value) from None
 
     def _refusal(self, name: str, value: Any) -> DomainError:
-        return DomainError(f"{name} must be {self}, got {repr(str(value)[:200]) if self.rows else shown(value)}")
+        given = repr(str(value)[:200]) if self.rows else shown(value)
+        near = meant(value, self.choices) if isinstance(value, str) else ""
+        return DomainError(f"{name} must be {self}, got {given}{near}")
 
     def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
         """A list entry by entry; the entries of a table are lists themselves."""
@@ -321,6 +323,7 @@ VOCABULARY: dict[str, Domain] = {
     "window": _count("slots among which a user chooses one"),
     "modulus": _large("size of the group in which the shares of a value add up", 2),
     "scale": _large("steps of the fixed-point grid: a value in [0, 1] becomes a whole number in 0..scale", 1),
+    "rounding": Domain("how a scaled value becomes whole", choices=("floor", "random", "grid")),
     "decay": _inside("ratio of neighbouring probabilities of discrete noise"),
     "noise_rate": _chance("chance that a user adds noise"),
     "smoothness": _inside("relative deviation from uniform of the sums of shares"),

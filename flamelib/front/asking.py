@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from flamelib.core.guarantees import RestsOn
 from flamelib.front.results import Answer, rounded, table
 
 
@@ -41,7 +42,7 @@ def evaluate(statement: str, /, **inputs: Any) -> Answer:
 
 
 class Comparison(Sequence[Any]):
-    """Rows of all mechanisms for one request, those that can serve it first: a sequence that prints as a table."""
+    """Rows of all mechanisms for one request: a sequence that prints as a table, in the order of their errors."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = tuple(rows)
@@ -53,21 +54,30 @@ class Comparison(Sequence[Any]):
         return self._rows[index]
 
     def _lines(self) -> Iterator[tuple[str, ...]]:
-        yield ("mechanism", "epsilon", "error", "bits", "who is trusted")
-        for row in self._rows:
+        """The answers by their error, what else must be known of some, and why others do not answer."""
+        yield ("mechanism", "error", "epsilon", "bits", "who must be trusted")
+        answered = sorted((row for row in self if not hasattr(row, "reason")), key=lambda row: row.error)
+        for row in answered:
+            least = "at most" if row.lower is None else f"{rounded(row.lower, up=False)} to"
+            yield (row.mechanism, rounded(row.error), f"{least} {rounded(row.epsilon)}", rounded(row.bits), row.trusted)
+        for row in answered:
+            if row.warning or row.rests_on != RestsOn.PROVEN:
+                yield (row.mechanism, "; ".join(filter(None, (row.adjacency, row.rests_on, row.warning))))
+        for row in self:
             if hasattr(row, "reason"):
-                yield (row.mechanism, "", "", "", row.reason)
-            else:
-                yield (row.mechanism, rounded(row.epsilon), rounded(row.error), rounded(row.bits), row.trusted)
+                yield (row.mechanism, f"no answer: {row.reason}")
 
     def __repr__(self) -> str:
         lines = list(self._lines())
-        widths = [max(len(line[i]) for line in lines) for i in range(4)]
-        return "\n".join("  ".join([*map(str.ljust, line[:4], widths), line[4]]) for line in lines)
+        widths = [max(len(line[i]) for line in lines if len(line) > i + 1) for i in range(4)]
+        # A note takes the room of all columns after the first.
+        return "\n".join("  ".join([*map(str.ljust, line[:-1], widths), line[-1]]) for line in lines)
 
     def _repr_html_(self) -> str:
-        first, *rest = self._lines()
-        return table({first[0]: "; ".join(first[1:])} | {line[0]: "; ".join(line[1:]) for line in rest}, "Mechanisms")
+        rows: dict[str, str] = {}
+        for name, *cells in self._lines():
+            rows[name] = "; ".join([*filter(None, [rows.get(name)]), *cells])
+        return table(rows, "Mechanisms")
 
 
 def compare(

@@ -140,8 +140,9 @@ def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds
 def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     inner = protocol.protocol
     if over == "n_users":
+        colluding = protocol.colluding + getattr(inner, "colluding", 0)
         return fewest_users(
-            lambda n_users: replace(protocol, protocol=replace(inner, n_users=n_users)), epsilon, delta, rounds
+            lambda n: replace(protocol, protocol=replace(inner, n_users=n)), colluding, epsilon, delta, rounds
         )
     if isinstance(inner, Summed):
         if over not in (None, "noise_std"):

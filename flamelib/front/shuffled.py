@@ -108,7 +108,7 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
     if isinstance(randomizer, GaussianProfile) and rounds > 1:
         raise DomainError("rounds must be 1 for Gaussian noise, of which no account of more is known here")
     if sought == "n_users":
-        return fewest_users(lambda n_users: replace(protocol, n_users=n_users), epsilon, delta, rounds)
+        return fewest_users(lambda n: replace(protocol, n_users=n), protocol.colluding, epsilon, delta, rounds)
     found = sought in ("epsilon0", "noise_std") and hasattr(randomizer, sought)
     if not found or isinstance(randomizer, TableProfile):
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
@@ -140,13 +140,13 @@ def with_budget(randomizer: Any, name: str, value: float) -> Any:
     return replace(randomizer, **{name: value})
 
 
-def fewest_users(crowd: Callable[[int], Any], epsilon: float, delta: float, rounds: int) -> Calibrated:
-    """The smallest crowd, found by halving, that keeps a budget."""
+def fewest_users(crowd: Callable[[int], Any], colluding: int, epsilon: float, delta: float, rounds: int) -> Calibrated:
+    """The smallest crowd, found by halving, that keeps a budget, so many of them colluding."""
 
     def keeps(n_users: int) -> bool:
         return questions.account(crowd(n_users), delta=delta, rounds=rounds).epsilon <= epsilon
 
-    low, high = 1, 2
+    low, high = 1 + colluding, 2 + colluding
     while not keeps(high):
         low, high = high, 4 * high
         if high > LARGEST_WHOLE:

@@ -47,7 +47,6 @@ from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, Truncat
 from flamelib.mechanisms.integers.randomness import CACHED, Randomness, Release
 
 SEED_BYTES = 32  # of a seed: a key of ChaCha20
-_ROUNDINGS = ("floor", "random", "grid")
 
 
 class Noise(Protocol):
@@ -88,13 +87,11 @@ class CloakProtocol:
 
     def __post_init__(self) -> None:
         shape = check(n_users=self.n_users, modulus=self.modulus, scale=self.scale, n_messages=self.n_messages)
-        keep(self, **shape, **check(noise_rate=self.noise_rate))
+        keep(self, **shape, **check(rounding=self.rounding, noise_rate=self.noise_rate))
         if self.modulus <= self.full:
             raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
         if self.n_messages < 2:
             raise DomainError("n_messages must be a whole number of at least 2: one message is the value itself")
-        if self.rounding not in _ROUNDINGS:
-            raise DomainError(f"rounding must be one of {', '.join(_ROUNDINGS)}, got {self.rounding!r}")
         law = self.noise
         if law is not None and (isinstance(law, type) or not callable(getattr(law, "sample", None))):
             raise DomainError(f"noise must be None or a law with a method sample(shape, randomness), got {law!r}")

@@ -27,7 +27,7 @@ from flamelib.uses.lower_bounds import bracketed
 from flamelib.uses.workload import Request, Row
 
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
-BUDGETS = ("epsilon", "epsilon0")
+TAKEN = (*REQUESTED, "epsilon", "epsilon0", "mechanism")
 _STEEPNESS = 3.4  # epsilon over epsilon0 and sqrt(d T / n) in shuffling, about: where the search starts
 _ONE_REPORT, _SAMPLED = ("topk", "shuffled check-in"), ("double", "shuffled check-in")
 _LARGEST_START, _LARGEST_BUDGET = 4.0, 700.0  # local budgets: of the first trial, and of any, where exp is still finite
@@ -108,7 +108,7 @@ def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]
     >>> [one.mechanism for one in found if isinstance(one, Row)]
     ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
     """
-    known(given, dict.fromkeys((*REQUESTED, *BUDGETS, "mechanism")), ["n_users"], "compare")
+    known(given, dict.fromkeys(TAKEN), ["n_users"], "compare")
     numbers = read(**{name: given[name] for name in (*REQUESTED, "epsilon") if name in given and name != "task"})
     epsilon = numbers.pop("epsilon", None)
     request = Request(**numbers, **{name: given[name] for name in given if name == "task"})

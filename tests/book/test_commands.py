@@ -5,11 +5,14 @@ import re
 import shlex
 
 import pytest
+from terminal import at_a_terminal
 
 from flamebook.places import ROOT
 from flamelib import cli
 
-SHOWN = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?flamelib ((?:evaluate|compare) [^|\\\n]*)$", re.M)
+SHOWN = re.compile(
+    r"^(?:\$ )?(?:\.venv/bin/)?flamelib ((?:account|bounds|calibrate|evaluate|compare) [^|\\\n]*)$", re.M
+)
 
 
 def _texts() -> dict[str, str]:
@@ -31,3 +34,9 @@ COMMANDS = sorted(
 def test_a_command_of_a_page_answers(page: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(shlex.split(words)) == 0, page
     assert capsys.readouterr().out.strip(), page
+
+
+@pytest.mark.parametrize("page", ["README.md", "rerun.md"])
+def test_the_answer_that_is_shown_is_the_one_that_a_person_gets(page: str) -> None:
+    command, told = re.search(r"flamelib (account .*)\n((?:.+\n)+)```", _texts()[page]).groups()  # type: ignore[union-attr]
+    assert at_a_terminal(*shlex.split(command)).stdout == told
