@@ -1,15 +1,19 @@
 /* Defend your epsilon: a request in, every mechanism out, the recommended one with the paragraph for a review.  Answers
- * come from recorded grids, which are a script, because a page opened from disk may load scripts and nothing else. */
+ * come from recorded grids, which are a script, because a page opened from disk may load scripts and nothing else.  Training is
+ * answered by a formula. */
 "use strict";
 
 const flamelibDefend = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget"];
-  const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", trust: "shuffler" };
+  const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget", "missing"];
+  const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", missing: "0", trust: "shuffler" };
   const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of answers or items" };
   const BUDGETS = { epsilon: ["target ε, for all rounds together", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
   const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
-  const WORDS = { n_users: "people", dimension: "numbers or items", rounds: "rounds" };
+  const WORDS = {
+    n_users: "people", dimension: "numbers or items", rounds: "rounds", missing: "people who may collude, or be missing", rate: "the chance of a record or person",
+    noise: "the noise", steps: "steps", failure: "δ", joining: "the chance of a client", records: "records of a client", crowd: "people who may check in",
+  };
   const FALLING = ["n_users", "items", "delta"]; // along these a larger number is easier, along the others harder
   const WAVERING = 1.03; // errors waver by less, where whole numbers are chosen: added between recorded points
   const SAID = { n_users: "people", crowd: "people", numbers: "numbers of a person in all rounds", rounds: "rounds", items: "items" };
@@ -20,6 +24,7 @@ const flamelibDefend = (() => {
   };
   const $ = (name) => document.getElementById(`defend-${name}`);
   const form = document.querySelector(".fl-defend");
+  const training = $("training");
   const table = document.querySelector(".fl-defend-table");
   let grid = null;
 
@@ -45,17 +50,39 @@ const flamelibDefend = (() => {
     }
   }
 
-  const typed = (name) => form.elements[name].value.replace(/[,\s_]/g, "");
+  const field = (name) => form.elements[name] ?? training.elements[name];
+  const typed = (name) => field(name).value.replace(/[,\s_]/g, "");
 
   function whole(name, least) {
     const value = Number(typed(name));
     if (typed(name) !== "" && Number.isInteger(value) && value >= least && value <= 2 ** 53) return value;
-    throw new Refused(name, `${WORDS[name]} must be a whole number of at least ${least}, got “${form.elements[name].value}”.`);
+    throw new Refused(name, `${WORDS[name]} must be a whole number of at least ${least}, got “${field(name).value}”.`);
+  }
+
+  function within(name, least, most) {
+    const value = Number(typed(name));
+    if (value >= least && value <= most) return value;
+    throw new Refused(name, `${WORDS[name]} must be a number from ${least} to ${most}, got “${field(name).value}”.`);
+  }
+
+  /** What a form asks for; nothing where a value is outside its domain: then its field is marked, and why is told. */
+  function read(from, ask, tell) {
+    for (const one of from.elements) one.removeAttribute("aria-invalid");
+    try {
+      return ask();
+    } catch (fault) {
+      if (!(fault instanceof Refused)) throw fault;
+      field(fault.field).setAttribute("aria-invalid", "true");
+      tell(`${fault.message[0].toUpperCase()}${fault.message.slice(1)}`);
+      return null;
+    }
   }
 
   function request() {
     const task = form.elements.task.value;
-    const found = { task, n_users: whole("n_users", 2), dimension: whole("dimension", task === "mean" ? 1 : 2), rounds: whole("rounds", 1), delta: Number(typed("delta")) };
+    const [people, missing] = [whole("n_users", 2), whole("missing", 0)];
+    if (people - missing < 2) throw new Refused("missing", `${WORDS.missing} must leave at least 2 others, got “${field("missing").value}” of ${counted(people)}.`);
+    const found = { task, people, missing, n_users: people - missing, dimension: whole("dimension", task === "mean" ? 1 : 2), rounds: whole("rounds", 1), delta: Number(typed("delta")) };
     if (!(found.delta > 0 && found.delta < 1)) throw new Refused("delta", `δ must be a number between 0 and 1, such as 1e-8, got “${form.elements.delta.value}”.`);
     [found.asked, found.size] = form.elements.budget.value.split("=");
     found.size = Number(found.size);
@@ -65,11 +92,10 @@ const flamelibDefend = (() => {
 
   /** Why no recorded answer reaches a request; nothing where one does. */
   function beyond(asked) {
-    for (const [name, words] of Object.entries(WORDS)) {
-      const [least, most] = grid.reach[name];
-      if (asked[name] < least || asked[name] > most) return `The recorded answers reach from ${counted(least)} to ${counted(most)} ${words}, and you ask for ${counted(asked[name])}.`;
+    const { delta: [least], ...reach } = grid.reach;
+    for (const [name, [from, most]] of Object.entries(reach)) {
+      if (asked[name] < from || asked[name] > most) return `The recorded answers reach from ${counted(from)} to ${counted(most)} ${WORDS[name]}, and you ask for ${counted(asked[name])}.`;
     }
-    const [least] = grid.reach.delta;
     return asked.delta < least ? `The recorded answers reach down to δ = ${least}, and you ask for ${asked.delta}.` : "";
   }
 
@@ -138,6 +164,8 @@ const flamelibDefend = (() => {
   function answer(mechanism, asked, budget) {
     const reason = mechanism.refuses[asked.task];
     if (reason) return { mechanism, refused: reason };
+    const unordered = mechanism.tables.some(({ axes }) => "crowd" in axes);
+    if (asked.missing && unordered) return { mechanism, refused: "its ε may rise with the number of people, so that nothing is proven for it where people collude or are missing" };
     const size = grid.budgets[mechanism.asked][budget];
     const found = costs(mechanism, asked, budget);
     if (!found) return { mechanism, refused: "no recorded point lies on the safe side of your request; the command answers it" };
@@ -184,40 +212,53 @@ const flamelibDefend = (() => {
     return ["flamelib compare", ...alone, ...FIELDS.slice(0, 5).map((name) => `${name}=${asked[name]}`), budget].join(" ");
   }
 
+  /** A share in percent, rounded up. */
+  const percent = (share, digits) => Math.min(Math.ceil(share * 100 * 10 ** digits + 1e-9) / 10 ** digits, 100);
+
   /** How sure somebody can become who was half sure, rounded up. */
   function sure(epsilon) {
     const share = 1 / (1 + Math.exp(-epsilon));
-    const digits = share < 0.99 ? 0 : 2;
-    const percent = Math.ceil(share * 100 * 10 ** digits + 1e-9) / 10 ** digits;
-    return percent < 100 ? `${percent} % sure` : "all but certain";
+    const found = percent(share, share < 0.99 ? 0 : 2);
+    return found < 100 ? `${found} % sure` : "all but certain";
+  }
+
+  /** What somebody achieves at most who tests for one of two data sets: by the lines of the trade-off curve. */
+  function attack(epsilon, delta) {
+    const [ratio, alarms] = [Math.exp(epsilon), 0.01];
+    const advantage = (ratio - 1 + 2 * delta) / (ratio + 1);
+    const hits = Math.min(ratio * alarms + delta, 1 - (1 - delta - alarms) / ratio);
+    return `membership advantage at most ${percent(advantage, 1)} %; hits at most ${percent(hits, 1)} % at 1 % of false alarms`;
   }
 
   const listed = (point) => Object.entries(point).map(([axis, value]) => (axis === "delta" ? `δ = ${written(value)}` : `${SAID[axis]}: ${counted(value)}`)).join("; ");
 
-  function held({ task, dimension, n_users, rounds }) {
+  function held({ task, dimension, people, rounds }) {
     const each = task === "mean" ? (dimension === 1 ? "one number in [0, 1]" : `${counted(dimension)} numbers in [0, 1]`) : `one of ${counted(dimension)} items`;
     const what = task === "mean" ? "the mean over all people" : "how frequent each item is";
-    return `Each of ${counted(n_users)} people holds ${each}. ${rounds === 1 ? `We publish ${what}, once.` : `In each of ${counted(rounds)} rounds we publish ${what}.`}`;
+    return `Each of ${counted(people)} people holds ${each}. ${rounds === 1 ? `We publish ${what}, once.` : `In each of ${counted(rounds)} rounds we publish ${what}.`}`;
   }
 
   const bytes = (one) => `${counted(one.bytes)} ${one.bytes === 1 ? "byte" : "bytes"}`;
   const odds = (one, asked) =>
     `For somebody who thinks two versions of a person's data equally likely, either of them becomes at most ${sure(one.upper)}, except with probability δ = ${asked.delta}.`;
 
+  const edition = ({ version, date, address } = grid.edition) => `flamelib ${version} of ${date}${address ? ` (${address})` : ""}`;
+
   function review(one, asked) {
     const { mechanism } = one;
     const local = mechanism.asked === "epsilon0" ? `, with a local budget of ε₀ = ${one.budget} for every report` : ", with noise tuned to this budget";
     const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "the book cites this theorem and does not prove it";
-    const { version, date } = grid.edition;
+    const planned = mechanism.needs === "others" ? ", for whom the noise is planned" : "";
     const upper = one.point ? `It was computed for the next harder recorded request (${listed(one.point)}), whose true ε is no smaller than ours` : "It is the budget for which the noise is chosen";
     const rounds = asked.rounds === 1 ? "in the one round" : "in all rounds together";
     return [
       held(asked),
+      ...(asked.missing ? [`Up to ${counted(asked.missing)} of them may tell an attacker all they know, or be missing: every number here is that of the other ${counted(asked.n_users)}${planned}.`] : []),
       `We use the mechanism “${mechanism.title}” (${mechanism.document})${local}.`,
       `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in the data of one person, all of which may be replaced by any other (${mechanism.adjacency}).`,
-      `${upper}, by flamelib ${version} of ${date}.`,
+      `${upper}, by ${edition()}.`,
       `The bound rests on ${mechanism.theorem} (statement ${mechanism.statement} of the theorem index of flamelib); ${proof}.`,
-      one.lower ? `Conversely, explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `No lower bound is stated here, and the true ε may be smaller; where a lower bound is known, it is the “lower” in the answer of ${command(asked, one)}.`,
+      one.lower ? `Conversely, ${asked.missing ? "if as many do tell, " : ""}explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `No lower bound is stated here, and the true ε may be smaller; where a lower bound is known, it is the “lower” in the answer of ${command(asked, one)}.`,
       odds(one, asked),
       `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${bytes(one)} a round.`,
       `Must be trusted: ${mechanism.trusted}.`,
@@ -231,6 +272,8 @@ const flamelibDefend = (() => {
       what: "a certified epsilon, recorded by flamelib and read on the safe side",
       request: Object.fromEntries(FIELDS.slice(0, 5).map((name) => [name, asked[name]])),
       asked: { [asked.asked]: asked.size },
+      people: asked.people,
+      colluding_or_missing: asked.missing,
       mechanism: mechanism.name,
       document: mechanism.document,
       statement: mechanism.statement,
@@ -246,6 +289,7 @@ const flamelibDefend = (() => {
       bytes_about: one.bytes,
       sampling_rate: grid.sampling_rate,
       odds: odds(one, asked),
+      attack: attack(one.upper, asked.delta),
       review: review(one, asked),
       command: command(asked, one),
     };
@@ -258,6 +302,7 @@ const flamelibDefend = (() => {
     if (!one) return;
     const facts = {
       "ε": `at most ${written(one.upper)}${one.lower ? ` and at least ${written(one.lower)}` : ""}, with δ = ${asked.delta}${one.point ? "; the command below computes it at exactly your values" : ""}`,
+      "an attacker": attack(one.upper, asked.delta),
       neighbours: `${one.mechanism.adjacency}: all data of one person`,
       "must be trusted": one.mechanism.trusted,
       "how": one.mechanism.asked === "epsilon0" ? `every report with local budget ε₀ = ${one.budget}` : `noise tuned to ε = ${one.budget}`,
@@ -369,6 +414,88 @@ const flamelibDefend = (() => {
     $("legend").replaceChildren(...items);
   }
 
+  /* Training */
+
+  // Whole orders: the floor of ε is about log(1/δ) over the largest, and beyond 128 a tenth more changes little.
+  const ORDERS = Array.from({ length: 127 }, (_, index) => index + 2);
+  while (ORDERS.at(-1) < 4096) ORDERS.push(Math.ceil(1.1 * ORDERS.at(-1)));
+  const ROUNDED = 1e-7; // relative error of a divergence in doubles, generously: its sums have some thousand terms
+
+  /** Rényi divergence of one step, times order - 1: a record drawn by a coin, Gaussian noise on the sum (upper). */
+  function diverged(order, rate, noise) {
+    const logs = [];
+    let binomial = Math.log(order);
+    for (let drawn = 2; drawn <= order; drawn += 1) {
+      binomial += Math.log((order - drawn + 1) / drawn);
+      const gain = (drawn * (drawn - 1)) / (2 * noise ** 2);
+      const others = drawn < order ? (order - drawn) * Math.log1p(-rate) : 0;
+      logs.push(binomial + drawn * Math.log(rate) + others + gain + Math.log(-Math.expm1(-gain)));
+    }
+    const top = Math.max(...logs);
+    const log = top + Math.log(logs.reduce((sum, one) => sum + Math.exp(one - top), 0));
+    return (Math.max(log, 0) + Math.log1p(Math.exp(-Math.abs(log)))) * (1 + ROUNDED);
+  }
+
+  /** ε of Poisson-sampled Gaussian noise after all steps, one record added or removed (upper). */
+  function sampled({ rate, noise, steps, delta }) {
+    const found = ORDERS.map((order) => (steps * diverged(order, rate, noise) - Math.log(delta * order)) / (order - 1) + Math.log1p(-1 / order));
+    return upwards(Math.max(0, Math.min(...found)));
+  }
+
+  const METHODS = {
+    opacus: {
+      fields: () => ({ joining: 1, records: 1 }),
+      words: ({ rate }) => `We train a model by DP-SGD with Opacus: every record is drawn for a step by a coin of its own (Poisson sampling), with probability ${rate}; gradients are clipped, and normal noise is added to their sum`,
+    },
+    participation: {
+      fields: () => ({ joining: within("joining", 1e-9, 1), records: whole("records", 1) }),
+      words: ({ rate, joining, records }) => `We train a model with random participation: in every round a client takes part with probability ${joining}, by a coin of its own, and draws each of its records, ${counted(records)} at most, with probability ${rate}; gradients are clipped, and the server, which is trusted, adds normal noise to their sum`,
+    },
+    checkin: {
+      fields: () => ({ crowd: whole("crowd", 2) }),
+      words: ({ rate, crowd }) => `We train a model with self check-in: in every round each of ${counted(crowd)} people checks in with probability ${rate}, by a coin of its own, clips an update and adds normal noise to it, and only the sum over those who check in is seen`,
+    },
+  };
+
+  /** The account in Python, sharper than the formula, and of self check-in the only one. */
+  function python({ rate, noise, steps, delta, joining, records, crowd }) {
+    const [names, protocol] = crowd
+      ? ["Checkin, Summed", `Checkin(Summed(n_users=${crowd}, noise_std=${noise}), rate=${rate})`]
+      : ["Participation", `Participation(participation_rate=${joining}, record_rate=${rate}, n_records=${records}, clip_norm=1, noise_std=${noise})`];
+    return `python -c "from flamelib import ${names}, account; print(account(${protocol}, delta=${delta}, rounds=${steps}))"`;
+  }
+
+  function trainingReview(method, asked, upper) {
+    const { noise, steps, delta, joining } = asked;
+    const whose = upper === null
+      ? ["as this command prints it, rounded up", "all updates of one person, which may be replaced by any others (replace-one)"]
+      : [`at most ${written(upper)} (rounded up)`, "one record, which is there or not (add-remove)"];
+    const proof = upper === null
+      ? `Command, for ${edition()}: ${python(asked)}. Its answer rests on the book's proposition “The pair of distributed check-in”, over rounds (statement checkin:distributed of the theorem index of flamelib); this bound and its numerical error are proven in the book that comes with the library.`
+      : `This was computed by ${edition()} and rests on the book's proposition “Poisson sampling in Rényi orders”, over steps (statements checkin:rem-4, checkin:lem-1 and checkin:lem-2 of the theorem index of flamelib), proven in the book that comes with the library; for rounding of doubles a relative margin of ${ROUNDED} is added to every divergence.`;
+    return [
+      `${METHODS[method].words(asked)}. The noise has ${noise} times the clipping norm as its standard deviation, and the number of steps or rounds is ${counted(steps)}.`,
+      `All of it together is (ε, δ)-differentially private with ε ${whose[0]}, and δ = ${written(delta)}; neighbouring data sets differ in ${whose[1]}.`,
+      proof,
+      ...(joining < 1 ? ["What is gained because nobody knows who takes part is not counted."] : []),
+      "Not stated here: that programs and people follow the protocol, that random numbers are good, that settings were chosen without the data, and what other releases about the same people add.",
+    ].join(" ");
+  }
+
+  function train() {
+    const method = field("method").value;
+    for (const label of training.querySelectorAll("[data-of]")) label.hidden = label.dataset.of !== method;
+    const tell = (...words) => ["trained", "trained-review", "trained-command"].forEach((name, index) => ($(name).textContent = words[index] ?? ""));
+    const ask = () => ({ rate: within("rate", 1e-9, 1), noise: within("noise", 0.01, 1e6), steps: whole("steps", 1), delta: within("failure", 1e-100, 0.5), ...METHODS[method].fields() });
+    const asked = read(training, ask, tell);
+    if (!asked) return;
+    const upper = asked.crowd ? null : sampled(asked);
+    const told = upper === null
+      ? "No formula is known for this ε that would run here; the command computes it in seconds."
+      : `ε at most ${written(upper)}, with δ = ${written(asked.delta)}, for one record that is there or not: ${attack(upper, asked.delta)}.${upper > grid.farthest ? " So large an ε promises next to nothing." : ""}`;
+    tell(told, trainingReview(method, asked, upper), python(asked));
+  }
+
   /* Page */
 
   function refuse(sentence, asked) {
@@ -380,23 +507,16 @@ const flamelibDefend = (() => {
   }
 
   function update() {
-    for (const name of FIELDS) form.elements[name].removeAttribute("aria-invalid");
     $("dimension").textContent = form.elements.task.value === "mean" ? "Numbers of each person" : "Answers or items to choose from";
-    let asked;
-    try {
-      asked = request();
-    } catch (fault) {
-      if (!(fault instanceof Refused)) throw fault;
-      form.elements[fault.field].setAttribute("aria-invalid", "true");
-      return refuse(`${fault.message[0].toUpperCase()}${fault.message.slice(1)}`);
-    }
+    const asked = read(form, request, refuse);
+    if (!asked) return;
     keep(asked);
     const far = beyond(asked);
     if (far) return refuse(`${far} The command answers, in seconds to a minute: ${command(asked)}`, asked);
     const rows = ranked(asked);
     const recommended = rank(rows[0], asked) === 0 ? rows[0] : null;
     const serving = rows.filter((one) => rank(one, asked) === 0).length;
-    const risky = asked.delta * asked.n_users >= 1 ? ` A guarantee with δ = ${asked.delta} allows everything about some person to be published: take a δ well below 1 over the number of people.` : "";
+    const risky = asked.delta * asked.people >= 1 ? ` A guarantee with δ = ${asked.delta} allows everything about some person to be published: take a δ well below 1 over the number of people.` : "";
     $("told").textContent = `${serving} of ${rows.length} mechanisms serve this request with the trust that you grant.${recommended ? "" : " Grant more trust, a larger budget, or fewer rounds."}${risky}`;
     tell(recommended, asked);
     table.tBodies[0].replaceChildren(...rows.map((one) => line(one, asked, recommended)));
@@ -458,9 +578,14 @@ const flamelibDefend = (() => {
     $("copy").addEventListener("click", () => copied($("copy"), $("command")));
     $("copy-review").addEventListener("click", () => copied($("copy-review"), $("review")));
     $("print").addEventListener("click", printed);
+    training.addEventListener("input", train);
+    training.addEventListener("submit", (event) => event.preventDefault());
+    $("copy-trained-review").addEventListener("click", () => copied($("copy-trained-review"), $("trained-review")));
+    $("copy-trained").addEventListener("click", () => copied($("copy-trained"), $("trained-command")));
     addEventListener("resize", update);
     addEventListener("hashchange", () => (readAddress(), update()));
     update();
+    train();
   }
 
   return { receive };

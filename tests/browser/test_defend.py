@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +12,14 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from flamelib import cli
+from flamelib import Checkin, Participation, Summed, account, bounds, cli
+from flamelib.accounting.checkin.closed_form import removal_renyi
+from flamelib.accounting.composition.renyi import renyi_to_epsilon
+from flamelib.core.guarantees import Adjacency
+from flamelib.front.results import Guarantee
 from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.local_mechanisms import LOCAL
+from flamelib.uses.lower_bounds import bracketed
 from flamelib.uses.workload import Request, Row
 
 from .conftest import switch_theme, watched
@@ -52,7 +58,8 @@ def defend(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Iter
         yield opened
 
 
-def _ask(page: Page, *values: str, trust: tuple[str, ...] = ("shuffler",)) -> None:
+def _ask(page: Page, *values: str, trust: tuple[str, ...] = ("shuffler",), missing: str = "0") -> None:
+    page.fill(".fl-defend input[name=missing]", missing)
     for name, value in zip(FIELDS, values, strict=True):
         if name in ("task", "budget"):
             page.select_option(f".fl-defend select[name={name}]", value)
@@ -60,6 +67,12 @@ def _ask(page: Page, *values: str, trust: tuple[str, ...] = ("shuffler",)) -> No
             page.fill(f".fl-defend input[name={name}]", value)
     for one in ("shuffler", "others", "server"):
         page.set_checked(f".fl-defend input[value={one}]", one in trust)
+
+
+def _receipt(page: Page) -> dict[str, Any]:
+    address = page.get_attribute("#defend-download", "href") or ""
+    found: dict[str, Any] = json.loads(unquote(address.partition(",")[2]))
+    return found
 
 
 def _shown(page: Page) -> list[dict[str, Any]]:
@@ -120,8 +133,7 @@ def test_rows_stand_in_order_and_say_whom_to_trust_first(defend: Page) -> None:
 def test_the_receipt_can_be_run_and_agrees(defend: Page, capsys: pytest.CaptureFixture[str]) -> None:
     for values, trust in ((REQUESTS[1], ("shuffler",)), (REQUESTS[0], ("shuffler", "others")), (REQUESTS[4], ())):
         _ask(defend, *values, trust=trust)
-        address = defend.get_attribute("#defend-download", "href") or ""
-        receipt = json.loads(unquote(address.partition(",")[2]))
+        receipt = _receipt(defend)
         best = _shown(defend)[0]
         assert receipt["mechanism"] == best["name"]
         assert (receipt["epsilon"]["at_most"], receipt["epsilon"]["at_least"]) == (best["upper"], best["lower"])
@@ -152,6 +164,104 @@ def test_the_paragraph_says_every_number_and_what_it_rests_on(defend: Page) -> N
     sure = math.ceil(100 / (1 + math.exp(-best["upper"])))
     assert f"at most {sure} % sure, except with probability δ = 3e-8" in (defend.text_content("#defend-odds") or "")
     assert defend.text_content("#defend-odds") in text
+
+
+def test_people_who_collude_or_are_missing_do_not_count(defend: Page) -> None:
+    """The answers are those for so many people less, and both ends bound the library's."""
+    _ask(defend, "mean", "11111", "16", "12", "1e-6", "epsilon=1", missing="1111", trust=("shuffler", "others"))
+    shown, text, receipt = _shown(defend), defend.text_content("#defend-review") or "", _receipt(defend)
+    assert (receipt["people"], receipt["colluding_or_missing"], receipt["request"]["n_users"]) == (11111, 1111, 10000)
+    assert "Each of 11,111 people" in text
+    assert "Up to 1,111 of them" in text
+    assert "the other 10,000, for whom the noise is planned." in text
+    assert " n_users=10000 " in receipt["command"]
+    assert next(one for one in shown if one["name"] == "double")["words"].startswith("its ε may rise with the number")
+    best = next(one for one in shown if one["name"] == "blanket")
+    fewer = Request(10_000, 16, 12, 1e-6)
+    found = bracketed(row("blanket", fewer, epsilon0=best["budget"]), fewer)
+    assert best["lower"] <= found.lower <= found.epsilon <= best["upper"] * (1 + 1e-9)
+    _ask(defend, "mean", "10000", "16", "12", "1e-6", "epsilon=1", trust=("shuffler", "others"))
+    same = [one for one in _shown(defend) if one["name"] != "double"]
+    assert same == [one for one in shown if one["name"] != "double"]
+    assert "Up to" not in (defend.text_content("#defend-review") or "")
+    _ask(defend, *REQUESTS[0], missing="9999")
+    told = defend.text_content("#defend-told")
+    assert told == "People who may collude, or be missing must leave at least 2 others, got “9999” of 10,000."
+
+
+def test_an_attacker_stays_below_what_is_shown(defend: Page) -> None:
+    _ask(defend, "mean", "10000", "16", "12", "0.001", "epsilon=1", trust=("others",))
+    found = Guarantee(1.0, 0.001, Adjacency.REPLACE_ONE)
+    told = _receipt(defend)["attack"]
+    assert told in (defend.text_content("#defend-facts") or "")
+    advantage, hits = (float(one) / 100 for one in re.findall(r"at most ([\d.]+) %", told))
+    assert found.advantage <= advantage <= found.advantage + 0.001
+    assert 1 - found.trade_off(0.01) <= hits <= 1 - found.trade_off(0.01) + 0.001
+
+
+TRAININGS = [
+    ("0.01", "1", "1000", "1e-6"),
+    ("0.001", "0.7", "1e5", "1e-5"),
+    ("1", "20", "100", "1e-8"),
+    ("1e-4", "0.5", "1e6", "1e-6"),
+    ("0.1", "1", "1", "1e-6"),
+    ("1e-6", "0.01", "1", "1e-5"),
+]
+# Those of the page.
+ORDERS = [*range(2, 129)]
+while ORDERS[-1] < 4096:
+    ORDERS.append(math.ceil(1.1 * ORDERS[-1]))
+
+
+def _train(page: Page, method: str, values: tuple[str, ...], **more: str) -> str:
+    page.select_option("#defend-training select[name=method]", method)
+    for name, value in (dict(zip(("rate", "noise", "steps", "failure"), values, strict=True)) | more).items():
+        page.fill(f"#defend-training input[name={name}]", value)
+    return page.text_content("#defend-trained") or ""
+
+
+def _printed(page: Page, capsys: pytest.CaptureFixture[str]) -> float:
+    """Epsilon that the shown command prints, rounded up."""
+    python, option, code = shlex.split(page.text_content("#defend-trained-command") or "")
+    assert (python, option) == ("python", "-c")
+    capsys.readouterr()
+    exec(code)  # what a reader runs
+    return float(capsys.readouterr().out[1:].split(",")[0])
+
+
+@pytest.mark.parametrize("values", TRAININGS, ids=str)
+def test_training_is_never_below_the_account(
+    defend: Page, values: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = _train(defend, "opacus", values)
+    shown = float(re.findall(r"at most ([\d.,e-]+), with", told)[0].replace(",", ""))
+    rate, noise, steps, delta = map(float, values)
+    exact = renyi_to_epsilon(lambda order: steps * removal_renyi(order, rate, noise), delta, ORDERS)
+    assert exact * (1 - 1e-6) <= shown <= exact * (1 + 1e-3)
+    protocol = Participation(1, rate, 1, 1, noise)
+    lower, upper = bounds(protocol, delta=delta, rounds=int(steps))
+    assert shown >= lower
+    assert _printed(defend, capsys) == pytest.approx(upper, rel=1e-3)
+    assert _printed(defend, capsys) <= shown * 1.001
+    text = defend.text_content("#defend-trained-review") or ""
+    for word in (f"ε at most {shown}", "Opacus", "checkin:rem-4", "add-remove", " by flamelib ", f"δ = {values[3]}"):
+        assert word in text, word
+
+
+def test_other_trainings_have_a_command_that_runs(defend: Page, capsys: pytest.CaptureFixture[str]) -> None:
+    values = ("0.01", "1", "100", "1e-6")
+    alone = _train(defend, "opacus", values)
+    assert _train(defend, "participation", values, joining="0.1", records="30") == alone
+    assert "the secret of who" not in (defend.text_content("#defend-trained-command") or "")
+    secret = account(Participation(0.1, 0.01, 30, 1, 1), delta=1e-6, rounds=100)
+    assert _printed(defend, capsys) == pytest.approx(secret.epsilon, rel=1e-3)
+    assert "What is gained" in (defend.text_content("#defend-trained-review") or "")
+    assert "the command computes it" in _train(defend, "checkin", values, crowd="1000")
+    summed = account(Checkin(Summed(1000, 1.0), rate=0.01), delta=1e-6, rounds=100)
+    assert _printed(defend, capsys) == pytest.approx(summed.epsilon, rel=1e-3)
+    told = _train(defend, "opacus", ("2", *values[1:]))
+    assert told == "The chance of a record or person must be a number from 1e-9 to 1, got “2”."
+    assert defend.text_content("#defend-trained-review") == ""
 
 
 def test_bad_input_is_refused_in_one_sentence(defend: Page) -> None:

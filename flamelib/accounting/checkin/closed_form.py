@@ -102,14 +102,15 @@ def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate:
 
 
 @states("checkin", "rem-4", item="Remark 4, removal, for a fixed total of noise, after Mironov, Talwar, Zhang 2019",
-        gives="upper", rests_on="cited", adjacency="add-remove")  # fmt: skip
+        gives="upper", rests_on="proven", adjacency="add-remove")  # fmt: skip
 def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
     r"""Rényi divergence of one noisy sum when a client is added or removed and the number of clients is hidden (upper).
 
     .. math:: \frac1{\lambda-1}\log\sum_{j=0}^\lambda\binom\lambda j(1-\gamma)^{\lambda-j}\gamma^je^{j(j-1)/2\sigma^2}
 
     The server adds the noise, independently of who checks in: the Poisson-subsampled Gaussian mechanism.  The formula
-    does not hold if each client adds its own noise.
+    does not hold if each client adds its own noise.  Proof, for both directions: book, chapter on random participation,
+    "Poisson sampling in Rényi orders".
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import yaml
 
-from flamebook.places import ROOT
+from flamebook.places import ROOT, repository
 from flamebook.site.measured.bench_grid import RECORDED
 
 
@@ -64,7 +64,8 @@ def script(recorded: Path = RECORDED) -> str:
     """The recorded tables as a script, because a page opened from disk may load scripts and nothing else."""
     table = json.loads(recorded.read_text(encoding="utf-8"))
     edition = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    table["edition"] = {"version": edition["version"], "date": str(edition["date-released"])}
+    told = {"version": edition["version"], "date": str(edition["date-released"]), "address": repository(ROOT)}
+    table["edition"] = told
     for one in table["mechanisms"]:
         one |= SHOWN[one["name"]]._asdict()
     return f"flamelibDefend.receive({json.dumps(table, separators=(',', ':'), ensure_ascii=False)});\n"
