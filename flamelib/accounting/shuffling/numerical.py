@@ -212,7 +212,7 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
 def any_randomizer(
     epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""Guarantee after shuffling any local randomizers of budget ``epsilon0`` (upper), or that of some of them (lower).
+    r"""Guarantee after shuffling the messages of one randomizer of budget ``epsilon0``: any (upper), some (lower).
 
     Upper: for the pair of values in question
     :math:`\inf_z\mu_z\ge e^{-\varepsilon_0}\max(\mu_x,\mu_{x'})` is a blanket, whose amplification variable is in

@@ -1,7 +1,10 @@
 """What holds for every local randomizer, and for one that is given by its table: squeezed around enumerated truth."""
 
+import itertools
 import math
+from collections import Counter
 from decimal import Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -74,6 +77,77 @@ class TestEveryRandomizer:
         truth = float(worst(neighbours(normed(rows), 3), share))
         upper = shuffled_rounds(ClonedProfile(1.0 + 1e-12), 3, 1, epsilon=share, checkin_rate=rate)
         assert truth <= float(upper) * (1 + 1e-9) + 1e-15
+
+
+def variable(points, p, alpha):
+    """The proof's variable, value to probability: points are (mu_x, mu_x') of the messages and add up to (1, 1)."""
+    chances = Counter()
+    for a, b in points:
+        chances[p * (a - alpha * b) / max(a, b)] += max(a, b) / p
+    chances[Fraction(0)] += 1 - chances.total()
+    return chances
+
+
+def excess(chances, c):
+    return sum(chance * max(value - c, 0) for value, chance in chances.items())
+
+
+def mean_positive(chances, n_users):
+    """Mean positive part of a sum of independent copies, over their number: the bound on the divergence."""
+    sums = Counter({Fraction(0): Fraction(1)})
+    for _ in range(n_users):
+        longer = Counter()
+        for (have, one), (value, two) in itertools.product(sums.items(), chances.items()):
+            longer[have + value] += one * two
+        sums = longer
+    return excess(sums, 0) / n_users
+
+
+def binary(p):
+    return [(p / (p + 1), 1 / (p + 1)), (1 / (p + 1), p / (p + 1))]
+
+
+class TestTheProofOfClonesForEveryRandomizer:
+    @settings(max_examples=100)
+    @given(
+        st.integers(0, 10**6),
+        st.sampled_from([Fraction(11, 10), Fraction(2), Fraction(3), Fraction(20)]),
+        st.integers(1, 5),
+        st.fractions(0, 1, max_denominator=20),
+    )
+    def test_its_variable_is_below_that_of_binary_response_in_convex_order(self, seed, p, letters, share):
+        rng = np.random.default_rng(seed)
+        alpha, points = 1 + share * (p - 1), []
+        for _ in range(letters):
+            mass, slope = (Fraction(int(whole), 12) for whole in rng.integers(0, 13, 2))
+            high, low = (1 + mass), (1 + mass) * (1 / p + slope * (1 - 1 / p))
+            points.append((high, low) if rng.random() < 0.5 else (low, high))
+        lacks = sum(a - b for a, b in points) / (p - 1)  # one more point, on a line, evens out both sums
+        points.append((lacks, p * lacks) if lacks > 0 else (-p * lacks, -lacks))
+        total = sum(a for a, _ in points)
+        points = [(a / total, b / total) for a, b in points if a]
+        mine, worst_of_all = variable(points, p, alpha), variable(binary(p), p, alpha)
+        for chances in (mine, worst_of_all):
+            assert min(chances.values()) >= 0
+            assert sum(value * chance for value, chance in chances.items()) == 1 - alpha
+        # Both sides are linear between the values, so that no other c needs to be tried.
+        assert all(excess(mine, c) <= excess(worst_of_all, c) for c in {*mine, *worst_of_all})
+
+    def test_the_smallest_case_of_the_chapter(self):
+        p, alpha, fifth = Fraction(3), Fraction(3, 2), Fraction(1, 5)
+        ternary = variable([(3 * fifth, fifth), (fifth, 3 * fifth), (fifth, fifth)], p, alpha)
+        assert ternary == {alpha: fifth, Fraction(-7, 2): fifth, -alpha: Fraction(1, 15), 0: Fraction(8, 15)}
+        quarter = Fraction(1, 4)
+        assert variable(binary(p), p, alpha) == {alpha: quarter, Fraction(-7, 2): quarter, 0: 2 * quarter}
+        assert mean_positive(ternary, 2) == Fraction(11, 50)
+        assert mean_positive(variable(binary(p), p, alpha), 2) == Fraction(9, 32)
+
+    @pytest.mark.parametrize(("p", "alpha"), [(Fraction(3), Fraction(3, 2)), (Fraction(8), Fraction(2))])
+    @pytest.mark.parametrize("n_users", [2, 3, 5, 9])
+    def test_the_bound_is_what_is_answered_for_any_randomizer(self, p, alpha, n_users):
+        bound = float(mean_positive(variable(binary(p), p, alpha), n_users))
+        found = any_randomizer(math.log(p), n_users, "upper", epsilon=math.log(alpha))
+        assert bound * (1 - 1e-14) <= found <= bound * (1 + 1e-9)
 
 
 class TestTables:

@@ -43,6 +43,16 @@ def test_budgets_of_check_in(pattern: str, key: str, routes: tuple[str, str], in
         assert value <= told <= 1.01 * value, route
 
 
+def test_budgets_of_every_randomizer() -> None:
+    inputs = {"epsilon0": 1.0, "n_users": 10_000, "delta": 1e-6}
+    told = _told(
+        r"10,000 users and \$\\delta=10\^\{-6\}\$ it gives \$\\varepsilon=(\S+)\$ instead of the \$(\S+)\$ of 2021"
+    )
+    for digits, key, side in zip(told, ("shuffle:any", "clones:2021"), ({"side": "upper"}, {}), strict=True):
+        value = float(answer(key, inputs | side)["value"])
+        assert value <= digits <= 1.01 * value, key
+
+
 def test_the_floor_of_the_renyi_account() -> None:
     n_users, rate = 600_000, 1e-3
     inputs = {"n_users": n_users, "checkin_rate": rate, "noise_std": 1.0, "rounds": 1, "delta": 1e-8}

@@ -54,7 +54,6 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "copies.md": copies(judged),
         generated / "crowd.md": crowd.table(),
         generated / "citation.md": citation(ROOT),
-        generated / "beside.md": beside.summary(recorded.rows("beside.csv")),
         book_folder / "ledger.md": ledger_page.page(judged, _text(book_folder / "ledger_head.md"), link, checked),
         book_folder / "refuted.md": refuted.page(
             dossiers.placed(_text(book_folder / "refuted.md"), judged), judged, link

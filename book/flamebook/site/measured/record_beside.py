@@ -29,7 +29,10 @@ def parts() -> dict[str, Part]:
 
 def measured(name: str) -> dict[str, Any]:
     """One work, asked in one process beside the peers."""
+    work = beside_peers.WORKS[name]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    if isinstance(work, beside_peers.Work) and work.without:
+        environment["NPY_DISABLE_CPU_FEATURES"] = work.without
     words = [str(peers()), "-W", "ignore", beside_peers.__file__, name]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
