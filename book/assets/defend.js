@@ -94,7 +94,7 @@ const flamelibDefend = (() => {
   function beyond(asked) {
     const { delta: [least], ...reach } = grid.reach;
     for (const [name, [from, most]] of Object.entries(reach)) {
-      if (asked[name] < from || asked[name] > most) return `The recorded answers reach from ${counted(from)} to ${counted(most)} ${WORDS[name]}, and you ask for ${counted(asked[name])}.`;
+      if (asked[name] < from || asked[name] > most) return `The recorded answers reach from ${counted(from)} to ${counted(most)} ${WORDS[name]}, and ${name === "n_users" && asked.missing ? "there remain" : "you ask for"} ${counted(asked[name])}.`;
     }
     return asked.delta < least ? `The recorded answers reach down to δ = ${least}, and you ask for ${asked.delta}.` : "";
   }

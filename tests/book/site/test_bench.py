@@ -76,6 +76,14 @@ def test_recorded_answers_are_the_library_s_on_the_safe_side(grid: dict[str, Any
         assert (exact or 0.0) * (1 - OLDER) <= lower
 
 
+def test_the_page_knows_the_edition_and_the_address_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("https://example.org/owner/book", ""):
+        monkeypatch.setenv("FLAMELIB_REPOSITORY", address)
+        edition = json.loads(script().partition("receive(")[2].removesuffix(");\n"))["edition"]
+        assert edition.keys() == {"version", "date", "address"}
+        assert edition["address"] == address
+
+
 def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -> None:
     assert {name: tuple(values) for name, values in grid["budgets"].items()} == {
         "epsilon0": EPSILON0, "epsilon": EPSILON
