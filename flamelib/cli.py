@@ -36,6 +36,7 @@ Answers, at once:
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
   deployment what a deployment guarantees, from its description in a file
+  vet        look for inputs at which a formula of yours promises too much privacy after shuffling
 
 With the book (pip install '.[book]' in a clone of the repository, in which run, sweep, record and check work):
   run        run a notebook with parameters of your own
@@ -53,6 +54,7 @@ Examples:
   flamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10
   flamelib compare n_users=1e4 dimension=16 epsilon0=1
   flamelib deployment survey.yaml
+  flamelib vet accountant.py:epsilon
   flamelib run blanket_histogram -p epsilon=0.5
   flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1
   flamelib check flame:thm-3/always-reported
@@ -167,10 +169,14 @@ def _run(words: list[str]) -> int:
         return compare(words[1:])
     if name == "deployment":
         return deployment(words[1:])
+    if name == "vet":
+        from flamelib.vet_command import vet  # no other command needs the search
+
+        return vet(words[1:])
     if name in BOOK:
         return _book(words)
     if name not in ("-h", "--help", "--version"):
-        known = (*ANSWERS, *BOOK)
+        known = (*ANSWERS, "vet", *BOOK)
         raise DomainError(f"command must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
     print(f"flamelib {_version()}" if name == "--version" else HELP, end="\n" if name == "--version" else "")
     return 0
