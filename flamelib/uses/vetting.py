@@ -109,16 +109,24 @@ class Vetted:
 
     def __repr__(self) -> str:
         told = self.reply()
-        if self.safe:
-            ends = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in told["range"].items())
-            most = f"What is certainly lost is at most {rounded(self.largest_ratio)} of what is claimed."
-            refused = f"\nNothing was claimed at {self.refused} inputs, such as {self.refusal}." if self.refused else ""
-            return f"No counterexample among {len(self.tried)} inputs, {ends}.\n{most}{refused}"
-        where = ", ".join(f"{name} = {value}" for name, value in told["inputs"].items())
-        if not self.counterexample:
+        where = ", ".join(
+            f"{name} = {value}" for name, value in told.get("inputs", self.refusal.get("inputs", {})).items()
+        )
+        if self.counterexample:
+            lost = f"{rounded(told['at_least'], up=False, digits=6)}, {rounded(told['ratio'], up=False)} times as much"
+            return (
+                f"Too small: {told['claimed']:.6g} at {where}; some data sets lose at least {lost}.\n{told['command']}"
+            )
+        if self.fault:
             return f"No epsilon: {told['claimed']} at {where}."
-        lost = f"{rounded(told['at_least'], up=False, digits=6)}, {rounded(told['ratio'], up=False)} times as much"
-        return f"Too small: {told['claimed']:.6g} at {where}; some data sets lose at least {lost}.\n{told['command']}"
+        ends = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in told["range"].items())
+        most = f"The largest certified lower end is {rounded(self.largest_ratio)} times what is claimed."
+        refused = (
+            f"\nNothing is claimed at {self.refused} inputs, such as {where}: {self.refusal['claimed']}."
+            if where
+            else ""
+        )
+        return f"No counterexample among {len(self.tried)} inputs, {ends}.\n{most}{refused}"
 
 
 def vet(
@@ -152,9 +160,9 @@ def vet(
     >>> import math
     >>> vet(lambda epsilon0, n_users, delta: epsilon0 / math.sqrt(n_users), seconds=None, probes=1).safe
     False
-    >>> vet(lambda epsilon0, n_users, delta: epsilon0, seconds=None, probes=5)
-    No counterexample among 5 inputs, epsilon0 from 2 to 9, n_users from 2 to 300, delta from 1e-09 to 0.001.
-    What is certainly lost is at most 1 of what is claimed.
+    >>> found = vet(lambda epsilon0, n_users, delta: epsilon0, seconds=None, probes=5)
+    >>> found.safe, len(found.tried), found.largest_ratio <= 1
+    (True, 5, True)
     """
     kind, rng = kind_and_size(randomizer), np.random.default_rng(check(seed=seed)["seed"])
     if seconds is None and probes is None:
@@ -168,14 +176,16 @@ def vet(
         now, hopeful = time.monotonic(), []
         while batch:
             if (setting := batch.pop(0)) not in asked and (claimed := found.take(claim, setting)) is not None:
-                hopeful.append((_ratio(_estimated(kind, setting), claimed), setting, claimed))
+                hopeful.append((_estimated(kind, setting) / claimed if claimed else math.inf, setting, claimed))
             asked.add(setting)
             if time.monotonic() > now + (ends - now) / 3:  # a slow function leaves time for comparisons
                 break
         before = found.largest_ratio
-        for _, setting, claimed in sorted(hopeful, reverse=True)[: COMPARED if turn else None]:
+        for hope, setting, claimed in sorted(hopeful, reverse=True)[: COMPARED if turn else None]:
             if found.tried and (time.monotonic() > ends or len(found.tried) >= most):
                 return found
+            if found.counterexample and hope < found.largest_ratio:
+                break  # a worse one is to be sought around it
             found.compare(kind, setting, claimed)
         if time.monotonic() > ends or (found.worst is None and turn >= UNANSWERED):
             break
@@ -203,7 +213,11 @@ def assert_safe(claim: Callable[..., Any], randomizer: str = "any", **limits: An
 
 
 def kind_and_size(randomizer: str) -> Kind:
-    """The words ``any``, ``laplace`` or ``kary:10`` as a kind and the size of its alphabet."""
+    """The words ``any``, ``laplace`` or ``kary:10`` as a kind and the size of its alphabet.
+
+    >>> kind_and_size("kary:10"), kind_and_size("any")
+    (('kary', 10), ('any', None))
+    """
     kind, _, size = str(randomizer).partition(":")
     if kind not in ("any", "laplace", *BUCKETED) or (kind in BUCKETED) != bool(size):
         known = ["any", "laplace", *(f"{one}:N" for one in BUCKETED)]
@@ -213,7 +227,12 @@ def kind_and_size(randomizer: str) -> Kind:
 
 @functools.lru_cache(maxsize=1024)
 def lower_end(kind: Kind, setting: Setting) -> tuple[float, str]:
-    """The largest certified lower end that is known for a setting, and the command that prints it."""
+    """The largest certified lower end that is known for a setting, and the command that prints it.
+
+    >>> at_least, command = lower_end(("any", None), (1.0, 10_000, 1e-6, 1))
+    >>> f"{at_least:.4f}", command
+    ('0.0380', 'flamelib evaluate shuffle:any epsilon0=1.0 n_users=10000 delta=1e-06 side=lower')
+    """
     given: dict[str, Any] = dict(zip(NAMES[:3], setting, strict=False)) | {"side": "lower"}
     if setting[3] > 1:
         # Of any randomizer the account composes two and three buckets; for a large local budget ten lose more.
