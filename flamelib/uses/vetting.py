@@ -108,23 +108,19 @@ class Vetted:
         return self.counterexample or self.fault or told | refused
 
     def __repr__(self) -> str:
-        told = self.reply()
-        where = ", ".join(
-            f"{name} = {value}" for name, value in told.get("inputs", self.refusal.get("inputs", {})).items()
-        )
+        told, first = self.reply(), self.refusal
+        inputs = told.get("inputs") or first.get("inputs", {})
+        where = ", ".join(f"{name} = {value}" for name, value in inputs.items())
         if self.counterexample:
             lost = f"{rounded(told['at_least'], up=False, digits=6)}, {rounded(told['ratio'], up=False)} times as much"
-            return (
-                f"Too small: {told['claimed']:.6g} at {where}; some data sets lose at least {lost}.\n{told['command']}"
-            )
+            lost = f"some data sets lose at least {lost}"
+            return f"Too small: {told['claimed']:.6g} at {where}; {lost}.\n{told['command']}"
         if self.fault:
             return f"No epsilon: {told['claimed']} at {where}."
         ends = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in told["range"].items())
         most = f"The largest certified lower end is {rounded(self.largest_ratio)} times what is claimed."
         refused = (
-            f"\nNothing is claimed at {self.refused} inputs, such as {where}: {self.refusal['claimed']}."
-            if where
-            else ""
+            f"\nNothing is claimed at {self.refused} inputs, such as {where}: {first['claimed']}." if first else ""
         )
         return f"No counterexample among {len(self.tried)} inputs, {ends}.\n{most}{refused}"
 
