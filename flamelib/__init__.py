@@ -2,8 +2,8 @@
 
 A protocol is a record, and there are four questions to it: :func:`account` (what does it guarantee?), :func:`bounds`
 (between which numbers lies the truth?), :func:`calibrate` (which parameter keeps my budget?) and :func:`run`.
-:func:`compare` asks every mechanism at once, :func:`audit` puts one on trial, :func:`evaluate` answers with any
-statement of the five documents by its id.
+:func:`compare` asks every mechanism at once, :func:`audit` puts one on trial, :func:`vet` a formula for the epsilon of
+shuffled messages, :func:`evaluate` answers with any statement of the five documents by its id.
 
 Importing this loads the standard library alone; numpy and scipy come with the first answer.
 """
@@ -46,6 +46,7 @@ _HOMES = {
     "compare": "front.asking",
     "evaluate": "front.asking",
     "run": "front.questions",
+    "vet": "uses.vetting",
 }
 
 __all__ = list(_HOMES)

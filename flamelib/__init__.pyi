@@ -34,6 +34,7 @@ from flamelib.protocols.flame import FlameSimple as FlameSimple
 from flamelib.protocols.flame import FlameTopk as FlameTopk
 from flamelib.protocols.participation import Participation as Participation
 from flamelib.uses.client_ledger import ClientLedger as ClientLedger
+from flamelib.uses.vetting import vet as vet
 
 AnyRandomizer = AnyProfile
 __all__: list[str]

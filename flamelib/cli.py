@@ -41,6 +41,7 @@ Answers, at once:
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
   deployment what a deployment guarantees, from its description in a file
+  vet        look for inputs at which a formula of yours promises too much privacy after shuffling
 
 With the book (pip install '.[book]' in a clone of the repository, in which run, sweep, record and check work):
   run        run a notebook with parameters of your own
@@ -61,6 +62,7 @@ Examples:
   flamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10
   flamelib compare n_users=1e4 dimension=16 epsilon0=1
   flamelib deployment survey.yaml
+  flamelib vet accountant.py:epsilon
   flamelib run blanket_histogram -p epsilon=0.5
   flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1
   flamelib check flame:thm-3/always-reported
@@ -294,6 +296,13 @@ def completion(words: Sequence[str]) -> int:
     return 0
 
 
+def vet(words: list[str]) -> int:
+    """``flamelib vet``: inputs at which a claimed epsilon is certainly too small."""
+    from flamelib import vet_command  # no other command needs the search
+
+    return vet_command.vet(words)
+
+
 def _listed(prefix: str = "") -> list[str]:
     lines = list(answers.listing(prefix))
     if not lines:
@@ -431,7 +440,8 @@ def _book(words: list[str], what: str = "") -> int:
 #: :meta hide-value:
 ANSWERS: dict[str, Callable[[list[str]], int]] = {
     **{question: partial(ask, question) for question in ("account", "bounds", "calibrate")},
-    "evaluate": answer, "compare": compare, "deployment": deployment, "completion": completion,
+    "evaluate": answer, "compare": compare, "deployment": deployment, "vet": vet,
+    "completion": completion,
 }  # fmt: skip
 
 

@@ -271,6 +271,8 @@ VOCABULARY: dict[str, Domain] = {
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
     "trials": _count("runs of a protocol on each of two data sets", 2),
+    "seconds": _positive("time that a search may take"),
+    "probes": _count("claims that are compared with certified lower ends"),
     "confidence": _inside("probability that what is concluded from the runs is true"),
     "dimension": _count("coordinates of a vector"),
     "kept": _positive("coordinates that a user reports"),

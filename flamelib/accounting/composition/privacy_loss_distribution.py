@@ -333,7 +333,8 @@ class _Window:
 
         def root_at(level: float) -> float:
             index = least_whole(lambda i: bool(p[i] - factors[i] * q[i] >= level), 0, len(p) - 1)
-            ratio = (p[index - 1] - level) / q[index - 1] if index and q[index - 1] > 0 else 0.0
+            with np.errstate(over="ignore"):  # beyond all doubles where q is denormal
+                ratio = (p[index - 1] - level) / q[index - 1] if index and q[index - 1] > 0 else 0.0
             return (self.tilt.mean + math.log(ratio)) * (1 + side * RTOL_ROOT) if ratio > 0 else math.nan
 
         level, epsilon = 1.0, root_at(1.0)

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
 from flamelib.accounting.composition import privacy_profile
 from flamelib.accounting.composition.privacy_loss_distribution import ComposedLosses, PrivacyLossDistribution, _Window
 from flamelib.core.logspace import logaddexp
+from flamelib.core.profiles import AnyProfile
 
 
 def normal_losses(variance: float, step: float, infinity: float = 0.0) -> PrivacyLossDistribution:
@@ -44,3 +46,9 @@ def test_infinite_losses_are_paid_for_by_chernoff_and_groups_are_no_fewer_than_a
     assert law.chernoff(9e-4, tilt) == math.inf
     curve, times = privacy_profile.PrivacyProfile(lambda _: 0.0, at_most=1.0), privacy_profile.MAX_TRANSFORMED + 1
     assert privacy_profile._grouped(curve, times, normal_losses(0.01, 0.02))[1] * privacy_profile.GROUP_SIZE >= times
+
+
+def test_a_ratio_beyond_all_doubles_is_no_warning_and_no_answer() -> None:
+    """Of two rounds of 26 users; a search finds the root, just below twice the local budget."""
+    found = shuffled_rounds_lower(AnyProfile(6.58), 26, 2, delta=1.07e-14)
+    assert 2 * 6.58 * (1 - 1e-7) < found < 2 * 6.58
