@@ -29,6 +29,9 @@ class Participation(Checked):
     A client joins with chance ``participation_rate``, the paper's :math:`p`, and then draws each record of its own with
     chance ``record_rate``, :math:`q`.  It declares ``n_records``; it may hold fewer, never more.  A record's gradient
     has the 2-norm ``clip_norm`` at most, :math:`C`; ``noise_std``, :math:`\sigma`, is that of a coordinate of the sum.
+
+    Nothing is counted on but this client's own coins and the server's noise, so other clients may collude.  A client
+    that is lost unseen joins the more rarely: multiply ``participation_rate`` by the chance that it is not.
     """
 
     participation_rate: float
