@@ -57,9 +57,10 @@ all zeros but one, in one direction; the orders that it chooses are 13 or less, 
 answers.
 
 {cite:t}`mausberg2026certified` certifies epsilon by interval arithmetic, for another kind of shuffling: records are
-read in a shuffled order, in batches of a fixed size, with Gaussian noise on the sum of each batch. Bounds are rounded
-in a known direction at 256 bits, the dominating pair of an epoch has rational masses and is composed in whole numbers,
-and much of the proof, though not the programs, is checked in Lean. It covers 1,000 batches an epoch at noise 1 and 2.
+read in a shuffled order, in batches of a fixed size, with Gaussian noise on the sum of each batch. By its own account,
+which we have read and not run, bounds are rounded in a known direction at 256 bits, the dominating pair of an epoch has
+rational masses and is composed in whole numbers, and parts of the proof, though not the programs, are checked in Lean.
+It covers 1,000 batches an epoch at noise 1 and 2.
 This library has no account of such batches; it computes in double precision, and adds bounds on the rounding error to
 its answers. The code of several papers that account for shuffling is public as well.
 
