@@ -46,8 +46,8 @@ class Cloak(cloak.CloakProtocol):
     noise_rate : float
         Chance that a user adds noise at all, in (0, 1].
     colluding : int
-        Users who may tell an attacker all they know; the guarantee is that of the others.  Users who may drop out before
-        they send count among them: they take their noise with them.
+        Users who may tell an attacker all they know; the guarantee is that of the others.  Those who may drop out
+        before they send count among them: they take their noise with them.
 
     Examples
     --------
