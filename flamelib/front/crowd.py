@@ -69,9 +69,7 @@ def upper(
 def lower(
     bound: Bound, n_users: int, dropout: float, rounds: int, epsilon: float | None, delta: float | None
 ) -> Certified:
-    """From a lower bound without dropout, one with it."""
-    if not dropout:
-        return _certified(bound(n_users, epsilon, delta))
+    """From a lower bound without dropout, of data sets in which all others hold the same value, one with it."""
     most = 1 + binomial.quantiles(n_users - 1, 1 - dropout, CROWDED)[1]
     seen = ((1 - dropout) * (1 - CROWDED)) ** rounds * (1 - 8 * rounds * UNIT)
     if delta is None:

@@ -22,7 +22,7 @@ from flamelib.accounting.shuffling.accountant import (
     rests_on,
 )
 from flamelib.core.arrays import Reals, one_per_user
-from flamelib.core.profiles import GaussianProfile, TableProfile
+from flamelib.core.profiles import AnyProfile, GaussianProfile, TableProfile
 from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check, honest, keep
 from flamelib.front import crowd, questions
@@ -95,11 +95,13 @@ def surveyed_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: 
     def bound(n_users: int, epsilon: float | None, delta: float | None, rate: float = rate) -> float:
         return lower_bound(survey.randomizer, n_users, rounds, rate, epsilon, delta)
 
-    found = crowd.lower(bound, survey.n_users, survey.dropout, rounds, epsilon, delta)
     if not survey.dropout:
-        return found
-    # Or the analyzer does not look who is there: then a lost message is one of a user that did not check in.
-    return max(found, bound(survey.n_users, epsilon, delta, rate * (1 - survey.dropout)))
+        return bound(survey.n_users, epsilon, delta)
+    # Where the analyzer does not look who is there, a lost message is that of a user who did not check in.
+    unseen = bound(survey.n_users, epsilon, delta, rate * (1 - survey.dropout))
+    if isinstance(survey.randomizer, AnyProfile | TableProfile):
+        return unseen  # some of whose lower bounds are of data sets in which others differ
+    return max(unseen, crowd.lower(bound, survey.n_users, survey.dropout, rounds, epsilon, delta))
 
 
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
