@@ -105,8 +105,8 @@ class Guarantee(ApproxDP):
     def gdp(self) -> GaussianDP:
         """``mu`` of Gaussian differential privacy (upper), and the ``regret`` of quoting it alone.
 
-        Where no pure budget ends the profile, it is followed down to a delta of 1e-12, and the trade-off curve may
-        be lower by that.
+        The profile is followed down to the first delta of 1e-12, 1e-9, 1e-6 and 1e-3 at which epsilon is finite, and
+        the trade-off curve may be lower than that of ``mu`` by as much.
         """
         return self._profile.gaussian
 
