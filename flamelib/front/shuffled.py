@@ -53,7 +53,7 @@ class Shuffled:
     >>> account(Shuffled(KaryResponse(epsilon0=1.0, n_buckets=2), n_users=10_000), delta=1e-6).epsilon < 0.0357
     True
     >>> account(Shuffled(KaryResponse(1.0, 2), n_users=10_000, colluding=1000, dropout=0.1), delta=1e-6)
-    (0.04006, 1e-06)-DP, replace-one; proven
+    (0.04049, 1e-06)-DP, replace-one; proven
     """
 
     randomizer: Randomizer
