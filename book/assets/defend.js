@@ -458,7 +458,7 @@ const flamelibDefend = (() => {
   };
 
   /** The account, sharper than the formula, and of self check-in the only one. */
-  function command({ rate, noise, steps, delta, joining, records, crowd }) {
+  function trained({ rate, noise, steps, delta, joining, records, crowd }) {
     const protocol = crowd
       ? `checkin protocol=summed n_users=${crowd} noise_std=${noise} rate=${rate}`
       : `participation participation_rate=${joining} record_rate=${rate} n_records=${records} clip_norm=1 noise_std=${noise}`;
@@ -471,7 +471,7 @@ const flamelibDefend = (() => {
       ? ["as this command prints it, rounded up", "all updates of one person, which may be replaced by any others (replace-one)"]
       : [`at most ${written(upper)} (rounded up)`, "one record, which is there or not (add-remove)"];
     const proof = upper === null
-      ? `Command, for ${edition()}: ${command(asked)}. Its answer rests on the book's proposition “The pair of distributed check-in”, over rounds (statement checkin:distributed of the theorem index of flamelib); this bound and its numerical error are proven in the book that comes with the library.`
+      ? `Command, for ${edition()}: ${trained(asked)}. Its answer rests on the book's proposition “The pair of distributed check-in”, over rounds (statement checkin:distributed of the theorem index of flamelib); this bound and its numerical error are proven in the book that comes with the library.`
       : `This was computed by ${edition()} and rests on the book's proposition “Poisson sampling in Rényi orders”, over steps (statements checkin:rem-4, checkin:lem-1 and checkin:lem-2 of the theorem index of flamelib), proven in the book that comes with the library; for rounding of doubles a relative margin of ${ROUNDED} is added to every divergence.`;
     return [
       `${METHODS[method].words(asked)}. The noise has ${noise} times the clipping norm as its standard deviation, and the number of steps or rounds is ${counted(steps)}.`,
@@ -493,7 +493,7 @@ const flamelibDefend = (() => {
     const told = upper === null
       ? "No formula is known for this ε that would run here; the command computes it in seconds."
       : `ε at most ${written(upper)}, with δ = ${written(asked.delta)}, for one record that is there or not: ${attack(upper, asked.delta)}.${upper > grid.farthest ? " So large an ε promises next to nothing." : ""}`;
-    tell(told, trainingReview(method, asked, upper), command(asked));
+    tell(told, trainingReview(method, asked, upper), trained(asked));
   }
 
   /* Page */
