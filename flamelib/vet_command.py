@@ -43,7 +43,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from flamelib import answers
 from flamelib.core.vocabulary import DomainError, known, meant, read, shown
 from flamelib.uses import vetting
 
@@ -51,12 +50,9 @@ OPTIONS = {"randomizer": "any", "seconds": "20", "seed": "0", "command": "", "cl
 COLUMNS = ("epsilon0", "n_users", "delta", "epsilon", "rounds", "randomizer", "n_buckets")
 
 
-def vet(words: Sequence[str]) -> int:
-    """``flamelib vet``: prints what was found, and returns the exit status."""
-    if {"-h", "--help"} & set(words):
-        print((__doc__ or "").replace("::\n", ":\n"), end="")
-        return 0
-    given, places, left = dict(OPTIONS), [], iter(word for word in words if word != "--json")
+def vetted(words: Sequence[str]) -> vetting.Vetted:
+    """What the search that these words of ``flamelib vet`` describe has found."""
+    given, places, left = dict(OPTIONS), [], iter(words)
     for word in left:
         name, sign, value = word.removeprefix("--").partition("=")
         if not word.startswith("--"):
@@ -72,13 +68,9 @@ def vet(words: Sequence[str]) -> int:
     limits = read(seconds=given["seconds"], seed=given["seed"])
     with contextlib.redirect_stdout(sys.stderr):  # what a function prints is no answer
         if given["claims"]:
-            found = judged(given["claims"], given["randomizer"])
-        else:
-            claim = program(given["command"], limits["seconds"]) if given["command"] else function(places[0])
-            found = vetting.vet(claim, given["randomizer"], **limits)
-    for_people = sys.stdout.isatty() and "--json" not in words
-    print(found if for_people else answers.dumps(answers.plain(found.reply())))
-    return 0 if found.safe else 1
+            return judged(given["claims"], given["randomizer"])
+        claim = program(given["command"], limits["seconds"]) if given["command"] else function(places[0])
+        return vetting.vet(claim, given["randomizer"], **limits)
 
 
 def function(place: str) -> Callable[..., Any]:

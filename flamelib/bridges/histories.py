@@ -46,7 +46,7 @@ from flamelib.core.logspace import UNIT
 from flamelib.core.vocabulary import Domain, DomainError, check, keep, one_budget, shown
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
-from flamelib.front.crowd import ideal
+from flamelib.front.crowd import honest_part
 from flamelib.front.results import Guarantee, guarantee
 from flamelib.front.rounds import Rounds
 from flamelib.front.shuffled import Shuffled
@@ -206,7 +206,7 @@ def _merged(history: History) -> Counter[Any]:
         for part, again in one.parts if isinstance(one, Rounds) else [(one, 1)]:
             if getattr(getattr(part, "protocol", part), "dropout", 0):
                 raise DomainError(f"dropout must be 0 in a history, but for that of Checkin, got {part!r}")
-            count[ideal(part) if isinstance(part, Shuffled | Checkin) else part] += again * times
+            count[honest_part(part) if isinstance(part, Shuffled | Checkin) else part] += again * times
     steps = sorted((one for one in count if isinstance(one, Sampled)), key=lambda one: one.noise_multiplier)
     size = -(-len(steps) // MOST_LEVELS)
     for some in (steps[i : i + size] for i in range(0, len(steps), size or 1) if size > 1):

@@ -23,17 +23,17 @@ from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.front import questions
-from flamelib.front.crowd import ideal
+from flamelib.front.crowd import honest_part
 from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import (
     Shuffled,
     calibrated,
     estimated,
     fewest_users,
-    hiding,
+    guaranteed_survey,
     messages,
-    surveyed,
-    surveyed_lower,
+    rounds_account,
+    rounds_lower,
     with_budget,
 )
 from flamelib.mechanisms.shuffling import shuffle
@@ -117,10 +117,10 @@ class Checkin:
 
 
 def _account(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    protocol = ideal(protocol)
+    protocol = honest_part(protocol)
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        return surveyed(inner, protocol.rate, delta, epsilon, rounds)
+        return rounds_account(inner, protocol.rate, delta, epsilon, rounds)
     found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
     if delta and math.isinf(found):
         # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
@@ -130,10 +130,10 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
 
 
 def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    protocol = ideal(protocol)
+    protocol = honest_part(protocol)
     inner = protocol.protocol
     if isinstance(inner, Shuffled):
-        return surveyed_lower(inner, protocol.rate, delta, epsilon, rounds)
+        return rounds_lower(inner, protocol.rate, delta, epsilon, rounds)
     return distributed_rounds_lower(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
 
 
@@ -147,7 +147,7 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     if isinstance(inner, Summed):
         if over not in (None, "noise_std"):
             raise DomainError(f"over must be noise_std or n_users, got {over!r}")
-        counted = ideal(protocol)
+        counted = honest_part(protocol)
         value = distributed_noise(counted.n_users, counted.rate, rounds, epsilon, delta) or LEAST_NOISE
 
         def with_noise(noise_std: float) -> Checkin:
@@ -157,8 +157,8 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
     at = functools.partial(with_budget, inner.randomizer, "epsilon0")
-    counted = ideal(protocol)
-    n_users, rest = hiding(counted.protocol, rounds, delta)
+    counted = honest_part(protocol)
+    n_users, rest = guaranteed_survey(counted.protocol, rounds, delta)
     value = largest_budget(at, n_users, counted.rate, rounds, epsilon, rest)
 
     def with_epsilon0(epsilon0: float) -> Checkin:

@@ -4,9 +4,9 @@ Adjacency: one user's value is replaced.  *Colluding* users tell the analyzer al
 Whoever knows their messages takes them out, so the others' guarantee is that of a crowd without them, exactly.
 
 *Dropout* is the probability of every message, whatever it says, to be lost before it is shuffled; the attacker may
-know which.  Further messages of others only hide (they are a post-processing), so that m users count who are there but
-for an event of probability s in a round: delta(n) <= delta(m) + s.  From below, an attacker waits until the victim's
-message arrives, among at most M: delta(n) >= (1 - dropout) P(at most M) delta(M).
+know which.  Further messages of others only hide (they are a post-processing).  So if fewer than m users arrive in a
+round with a probability of at most s, delta(n) <= delta(m) + s.  From below, with the same value of all others, an
+attacker waits until the victim's message arrives, among at most M: delta(n) >= (1 - dropout) P(at most M) delta(M).
 
 Proof: book, chapter on the blanket, proposition *Colluding users, lost messages*.
 """
@@ -20,14 +20,14 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT
 from flamelib.core.vocabulary import honest
 
-SPARED = 0.01  # share of delta for rounds to which fewer come than are counted on
-CROWDED = 0.01  # probability that more messages arrive in a round than the lower bound counts with
+DELTA_SHARE = 0.01  # share of delta for the event that fewer messages arrive than are counted
+TAIL_PROBABILITY = 0.01  # probability that more messages arrive in a round than the lower bound assumes
 
 Bound = Callable[[int, float | None, float | None], float]  # of so many users, at an epsilon or at a delta
 
 
-def ideal(protocol: Any) -> Any:
-    """The same protocol of the honest users alone; where check-ins are lost unseen, users check in more rarely."""
+def honest_part(protocol: Any) -> Any:
+    """The same protocol without colluding users; where check-ins are lost unseen, users check in more rarely."""
     if hasattr(protocol, "rate"):
         inner = protocol.protocol
         colluding = protocol.colluding + getattr(inner, "colluding", 0)
@@ -37,44 +37,50 @@ def ideal(protocol: Any) -> Any:
     return replace(protocol, n_users=honest(protocol.n_users, protocol.colluding), colluding=0)
 
 
-def counted_on(n_users: int, dropout: float, rounds: int, delta: float) -> tuple[int, float]:
+def guaranteed_crowd(n_users: int, dropout: float, rounds: int, delta: float) -> tuple[int, float]:
     """Users who are there in all rounds but for a part of delta, and what is left of delta; at most 0 if nobody is."""
     if not dropout:
         return n_users, delta
-    others, missed = _others(n_users, dropout, SPARED * delta / rounds)
-    return 1 + others, delta - rounds * missed * (1 + 8 * UNIT)
+    others, tail = _certain_others(n_users, dropout, DELTA_SHARE * delta / rounds)
+    return 1 + others, delta - rounds * tail * (1 + 8 * UNIT)
 
 
-def _others(n_users: int, dropout: float, missed: float) -> tuple[int, float]:
-    """Others who are there, at least one, and a bound on the probability that fewer are: ``missed`` if that can be."""
-    others = binomial.quantiles(n_users - 1, 1 - dropout, missed)[0]
-    return (others, missed) if others else (1, dropout ** (n_users - 1) * (1 + n_users * UNIT))
+def _certain_others(n_users: int, dropout: float, tail: float) -> tuple[int, float]:
+    """Others who are there, at least one, and a bound on the probability that fewer are: ``tail`` if that can be."""
+    others = binomial.quantiles(n_users - 1, 1 - dropout, tail)[0]
+    return (others, tail) if others else (1, dropout ** (n_users - 1) * (1 + n_users * UNIT))
 
 
 def upper(
-    bound: Bound, n_users: int, dropout: float, rounds: int, epsilon: float | None, delta: float | None, alone: float
+    bound: Bound,
+    n_users: int,
+    dropout: float,
+    rounds: int,
+    epsilon: float | None,
+    delta: float | None,
+    local_epsilon: float,
 ) -> Certified:
-    """From an upper bound without dropout, one with it; ``alone`` is the epsilon of a message that nobody hides."""
+    """From an upper bound without dropout, one with it; ``local_epsilon`` is that of a message that nobody hides."""
     if delta is not None:
-        counted, rest = counted_on(n_users, dropout, rounds, delta)
-        return _certified(bound(counted, None, rest) if rest > 0 or not dropout else rounds * alone)
-    if not dropout or (epsilon or 0.0) >= rounds * alone:
+        counted, rest = guaranteed_crowd(n_users, dropout, rounds, delta)
+        return _certified(bound(counted, None, rest) if rest > 0 or not dropout else rounds * local_epsilon)
+    if not dropout or (epsilon or 0.0) >= rounds * local_epsilon:
         return _certified(bound(n_users, epsilon, None))
     expected = bound(max(int(n_users * (1 - dropout)), 2), epsilon, None)
-    others, missed = _others(n_users, dropout, SPARED * expected / rounds)
+    others, tail = _certain_others(n_users, dropout, DELTA_SHARE * expected / rounds)
     found = _certified(bound(1 + others, epsilon, None))
-    return Certified((found + rounds * missed) * (1 + 8 * UNIT), found.uncertainty)
+    return Certified((found + rounds * tail) * (1 + 8 * UNIT), found.uncertainty)
 
 
 def lower(
     bound: Bound, n_users: int, dropout: float, rounds: int, epsilon: float | None, delta: float | None
 ) -> Certified:
     """From a lower bound without dropout, of data sets in which all others hold the same value, one with it."""
-    most = 1 + binomial.quantiles(n_users - 1, 1 - dropout, CROWDED)[1]
-    seen = ((1 - dropout) * (1 - CROWDED)) ** rounds * (1 - 8 * rounds * UNIT)
+    most = 1 + max(binomial.quantiles(n_users - 1, 1 - dropout, TAIL_PROBABILITY)[1], 1)
+    probability = ((1 - dropout) * (1 - TAIL_PROBABILITY)) ** rounds * (1 - 8 * rounds * UNIT)
     if delta is None:
-        return Certified(seen * bound(most, epsilon, None), 0.0)
-    return _certified(bound(most, None, delta / seen) if delta < seen else 0.0)
+        return Certified(probability * bound(most, epsilon, None), 0.0)
+    return _certified(bound(most, None, delta / probability) if delta < probability else 0.0)
 
 
 def _certified(found: float) -> Certified:

@@ -22,7 +22,7 @@ from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError, honest
 from flamelib.front import questions
-from flamelib.front.crowd import counted_on
+from flamelib.front.crowd import guaranteed_crowd
 from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.front.trade_off import Profile, gaussian_deltas
@@ -35,7 +35,7 @@ RAREST = 690.0
 # Nor one so near to 1 that it promises nothing.
 LEAST_SIZE = 1e-9
 # A delta near which the profile is looked at for total variation.
-TYPICAL = 1e-3
+TV_DELTA = 1e-3
 # Local budgets between which one is sought.
 MILDEST, HARDEST = 1e-6, 30.0
 # How much a local budget is raised to see how fast epsilon rises.
@@ -56,7 +56,7 @@ def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     epsilon0, size, sound = _local(protocol), protocol.dimension * rounds, ("blanket", "sound")
     if isinstance(protocol, FlameSimple):
         crowd = honest(protocol.n_users, protocol.colluding)
-        counted, rest = counted_on(crowd, protocol.dropout, rounds, delta)
+        counted, rest = guaranteed_crowd(crowd, protocol.dropout, rounds, delta)
         return vector_bounds.account("simple", size, counted, epsilon0, rest, *sound) if rest > 0 else size * epsilon0
     shape, public = (protocol.kept * rounds, protocol.padded), (size, protocol.n_users, epsilon0, delta, *sound)
     if isinstance(protocol, FlameTopk):
@@ -86,8 +86,8 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     if epsilon_at(math.exp(-LEAST_SIZE)) > epsilon:
         return 1.0
     if not epsilon:  # kept by no composition; total variation is bounded by every point of the profile
-        typical = epsilon_at(TYPICAL)
-        nearby = gaussian_deltas(typical, TYPICAL, 8) if typical else [TYPICAL]
+        typical = epsilon_at(TV_DELTA)
+        nearby = gaussian_deltas(typical, TV_DELTA, 8) if typical else [TV_DELTA]
         return Profile(lambda: [(epsilon_at(delta), delta) for delta in nearby]).advantage
     rarity = close_below(lambda size: epsilon_at(math.exp(-size)), epsilon, LEAST_SIZE, RAREST, NEAR)
     return min(math.nextafter(math.exp(-rarity), 2), 1.0)

@@ -18,11 +18,11 @@ from flamelib.front.results import Bounds, Calibrated, Guarantee
 from flamelib.front.trade_off import Point, Profile, gaussian_deltas
 
 # Of a privacy profile: points between epsilon 0 and that of the first of these deltas at which it is finite.
-STEPS, HALVINGS, RAREST = 16, 6, (1e-12, 1e-9, 1e-6, 1e-3)
+PROFILE_STEPS, PROFILE_HALVINGS, PROFILE_DELTAS = 16, 6, (1e-12, 1e-9, 1e-6, 1e-3)
 _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
 # Type of a record to the functions of its file by question; each file of this folder adds its own.
 _ANSWERS: dict[type, dict[str, Callable[..., Any]]] = {}
-_SEARCHED: set[type] = set()
+_ASKED_BY_DELTA: set[type] = set()
 
 
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
@@ -164,22 +164,22 @@ def view(protocol: Any, values: Any, rng: Any) -> Any:
 def _points(protocol: Any, rounds: int, epsilon: float, delta: float) -> list[Point]:
     """Certified points of the privacy profile, about equally far apart in epsilon."""
 
-    def at(delta: float) -> Point:
+    def at_delta(delta: float) -> Point:
         return _ask("account", protocol, delta, None, rounds).epsilon, delta
 
-    def beyond(epsilon: float) -> Point:
+    def at_epsilon(epsilon: float) -> Point:
         return epsilon, _ask("account", protocol, None, epsilon, rounds).delta
 
-    last = next((found for found in map(at, RAREST) if found[0] < math.inf), (math.inf, 1.0))
+    last = next((found for found in map(at_delta, PROFILE_DELTAS) if found[0] < math.inf), (math.inf, 1.0))
     points = [(epsilon, delta), last]
     if 0 < last[0] < math.inf:
-        points.append(beyond(0.0))
-        if type(protocol) in _SEARCHED:
-            points += map(at, gaussian_deltas(*last, STEPS))
+        points.append(at_epsilon(0.0))
+        if type(protocol) in _ASKED_BY_DELTA:
+            points += map(at_delta, gaussian_deltas(*last, PROFILE_STEPS))
         else:
             # Equal steps for a Gaussian shape; halves of the first for a narrow one with long tails.
-            steps = [*range(1, STEPS), *(2.0**-halving for halving in range(1, HALVINGS + 1))]
-            points += (beyond(last[0] * step / STEPS) for step in steps)
+            steps = [*range(1, PROFILE_STEPS), *(2.0**-halving for halving in range(1, PROFILE_HALVINGS + 1))]
+            points += (at_epsilon(last[0] * step / PROFILE_STEPS) for step in steps)
     return points
 
 
@@ -207,7 +207,7 @@ def answers(*records: type, searched: bool = False, **functions: Callable[..., A
     ``searched``: delta at an epsilon is found by asking for epsilon many times.
     """
     _ANSWERS.update(dict.fromkeys(records, functions))
-    _SEARCHED.update(records if searched else ())
+    _ASKED_BY_DELTA.update(records if searched else ())
 
 
 def _ask(question: str, protocol: Any, *given: Any) -> Any:

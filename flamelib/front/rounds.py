@@ -10,7 +10,7 @@ from flamelib.core.profiles import TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
-from flamelib.front.crowd import ideal
+from flamelib.front.crowd import honest_part
 from flamelib.front.results import Guarantee, guarantee
 from flamelib.front.shuffled import Shuffled
 
@@ -59,7 +59,7 @@ class Rounds:
 def _history(protocol: Rounds, times: int) -> list[tuple[Any, int, float, int]]:
     found = []
     for part, rounds in protocol.parts:
-        alone: Any = ideal(part)
+        alone: Any = honest_part(part)
         inner, rate = (alone.protocol, alone.rate) if isinstance(part, Checkin) else (alone, 1.0)
         found.append((inner.randomizer, inner.n_users, rate, check(rounds=rounds * times)["rounds"]))
     return found

@@ -26,7 +26,7 @@ from flamelib.core.profiles import AnyProfile, GaussianProfile, TableProfile
 from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check, honest, keep
 from flamelib.front import crowd, questions
-from flamelib.front.crowd import ideal
+from flamelib.front.crowd import honest_part
 from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
@@ -69,10 +69,10 @@ class Shuffled:
 
 
 def _account(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    return surveyed(ideal(protocol), 1.0, delta, epsilon, rounds)
+    return rounds_account(honest_part(protocol), 1.0, delta, epsilon, rounds)
 
 
-def surveyed(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+def rounds_account(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     """The guarantee of rounds with check-in at this rate (1: without)."""
     grounds = rests_on(survey.randomizer)
 
@@ -86,10 +86,10 @@ def surveyed(survey: Shuffled, rate: float, delta: float | None, epsilon: float 
 
 
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    return surveyed_lower(ideal(protocol), 1.0, delta, epsilon, rounds)
+    return rounds_lower(honest_part(protocol), 1.0, delta, epsilon, rounds)
 
 
-def surveyed_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> float:
+def rounds_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> float:
     """What is certainly lost in rounds with check-in at this rate (1: without)."""
 
     def bound(n_users: int, epsilon: float | None, delta: float | None, rate: float = rate) -> float:
@@ -116,7 +116,7 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
 
     at = functools.partial(with_budget, randomizer, sought)
-    n_users, rest = hiding(protocol, rounds, delta)
+    n_users, rest = guaranteed_survey(protocol, rounds, delta)
     if sought == "noise_std":
         value = least_noise(n_users, epsilon, rest)
     else:
@@ -128,10 +128,10 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
     return calibrated(sought, with_value, value, epsilon, delta, rounds, rises=sought == "epsilon0")
 
 
-def hiding(survey: Shuffled, rounds: int, delta: float) -> tuple[int, float]:
+def guaranteed_survey(survey: Shuffled, rounds: int, delta: float) -> tuple[int, float]:
     """Honest users who are there in all rounds but for a part of delta, and the rest of delta."""
-    survey = ideal(survey)
-    counted, rest = crowd.counted_on(survey.n_users, survey.dropout, rounds, delta)
+    survey = honest_part(survey)
+    counted, rest = crowd.guaranteed_crowd(survey.n_users, survey.dropout, rounds, delta)
     if not rest > 0:
         raise DomainError(f"delta must be above the chance that nobody else's message arrives, got {delta!r}")
     return counted, rest

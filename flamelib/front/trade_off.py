@@ -79,7 +79,7 @@ class Profile:
         for one, other in itertools.pairwise(self.points):
             alpha = _slope(one, other)
             corners.append((one[1] + math.exp(one[0]) * alpha, alpha))
-        mu = max((_gap(hits, alpha) for hits, alpha in corners if alpha > 0), default=0.0) * (1 + RTOL_MU)
+        mu = max((_mu(hits, alpha) for hits, alpha in corners if alpha > 0), default=0.0) * (1 + RTOL_MU)
         excess = ((_gaussian_delta(mu, at) - small) / (1 + math.exp(at)) for at, small in self.points)
         return GaussianDP(mu, max(0.0, *excess) if mu > 0 else 0.0)
 
@@ -89,7 +89,7 @@ def _slope(one: Point, other: Point) -> float:
     return (one[1] - other[1]) / (math.exp(one[0]) * math.expm1(other[0] - one[0]))
 
 
-def _gap(hits: float, alarms: float) -> float:
+def _mu(hits: float, alarms: float) -> float:
     return _NORMAL.inv_cdf(hits) - _NORMAL.inv_cdf(alarms) if hits < 1 else math.inf
 
 

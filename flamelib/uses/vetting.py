@@ -35,16 +35,16 @@ Setting = tuple[float, int, float, int]
 NAMES = ("epsilon0", "n_users", "delta", "rounds")
 # Where formulas fail, the most telling first: a large local budget of too few users for closed forms, many users,
 # moderate ones, a handful of users, a tiny delta, a small local budget; then a grid.
-TELLING = (
+HARD_SETTINGS = (
     *((8.0, 10**4, 1e-5), (8.0, 10**6, 1e-6), (1.0, 10**4, 1e-6), (4.0, 50, 1e-3), (2.0, 2, 1e-3), (5.0, 10**5, 1e-5)),
     *((2.0, 1000, 1e-12), (0.1, 10**6, 1e-8), (12.0, 10**9, 1e-9), (1.0, 10**4, 1e-40), (0.01, 1000, 1e-6)),
     *itertools.product((0.1, 1.0, 3.0, 9.0), (5, 300, 20_000, 10**7), (1e-3, 1e-9)),
 )
 ROUNDS = (1, 100, 1000, 10)  # of these settings, in turn
-BOX = ((0.01, 2, 1e-15, 1), (12.0, 1e9, 0.1, 1000))  # of later settings, drawn evenly on a logarithmic scale
-DRAWN, COMPARED = 24, 4  # random settings of a turn of the search, and the most telling ones that are compared
+SEARCH_RANGE = ((0.01, 2, 1e-15, 1), (12.0, 1e9, 0.1, 1000))  # of later settings, drawn evenly on a logarithmic scale
+N_RANDOM, N_COMPARED = 24, 4  # random settings of a turn of the search, and the most telling ones that are compared
 FIRST_STEP, LAST_STEP = 4.0, 1.01  # factors by which a coordinate of the worst setting moves
-UNANSWERED = 4  # turns without an answer after which a function is taken for one that has none
+MAX_UNANSWERED = 4  # turns without an answer after which a function is taken for one that has none
 
 
 class Vetted:
@@ -167,29 +167,29 @@ def vet(
     most = LARGEST_WHOLE if probes is None else check(probes=probes)["probes"]
     with_rounds = _takes_rounds(claim)
     found, step, asked = Vetted(with_rounds), FIRST_STEP, set[Setting]()
-    batch: list[Setting] = [(*s, ROUNDS[i % 4] if with_rounds else 1) for i, s in enumerate(TELLING)]
+    batch: list[Setting] = [(*s, ROUNDS[i % 4] if with_rounds else 1) for i, s in enumerate(HARD_SETTINGS)]
     for turn in range(most):
-        now, hopeful = time.monotonic(), []
+        now, candidates = time.monotonic(), []
         while batch:
             if (setting := batch.pop(0)) not in asked and (claimed := found.take(claim, setting)) is not None:
-                hopeful.append((_estimated(kind, setting) / claimed if claimed else math.inf, setting, claimed))
+                candidates.append((_estimated(kind, setting) / claimed if claimed else math.inf, setting, claimed))
             asked.add(setting)
             if time.monotonic() > now + (ends - now) / 3:  # a slow function leaves time for comparisons
                 break
         before = found.largest_ratio
-        for hope, setting, claimed in sorted(hopeful, reverse=True)[: COMPARED if turn else None]:
+        for hope, setting, claimed in sorted(candidates, reverse=True)[: N_COMPARED if turn else None]:
             if found.tried and (time.monotonic() > ends or len(found.tried) >= most):
                 return found
             if found.counterexample and hope < found.largest_ratio:
                 break  # a worse one is to be sought around it
             found.compare(kind, setting, claimed)
-        if time.monotonic() > ends or (found.worst is None and turn >= UNANSWERED):
+        if time.monotonic() > ends or (found.worst is None and turn >= MAX_UNANSWERED):
             break
         step = step if found.largest_ratio > before else max(math.sqrt(step), LAST_STEP)
         moves = np.vstack([np.eye(4), -np.eye(4)]) * math.log(step)
         around = np.array(found.worst) * np.exp(moves) if found.worst else moves[:0]
-        low, high = np.log(BOX)
-        drawn = np.exp(rng.uniform(low, high, (DRAWN, 4)))
+        low, high = np.log(SEARCH_RANGE)
+        drawn = np.exp(rng.uniform(low, high, (N_RANDOM, 4)))
         batch += [_setting(values, with_rounds) for values in (*around, *drawn)]
     if found.worst is None and not found.fault:
         raise DomainError(f"claim must answer somewhere, got {found.refusal['claimed']} everywhere")
@@ -266,5 +266,5 @@ def _takes_rounds(claim: Callable[..., Any]) -> bool:
 
 def _setting(values: Reals, with_rounds: bool) -> Setting:
     """Of three digits, to be read and typed."""
-    epsilon0, n_users, delta, rounds = (float(f"{value:.3g}") for value in np.clip(values, *BOX))
+    epsilon0, n_users, delta, rounds = (float(f"{value:.3g}") for value in np.clip(values, *SEARCH_RANGE))
     return epsilon0, round(n_users), delta, round(rounds) if with_rounds else 1

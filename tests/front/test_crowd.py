@@ -58,7 +58,7 @@ def test_colluding_users_do_not_count_and_lost_check_ins_are_rarer_ones(with_col
 
 @pytest.mark.parametrize(
     ("n_users", "dropout", "epsilon"),
-    [*itertools.product([2, 5, 60], [1e-6, 0.02, 0.3, 0.9], [0.0, 0.02, 0.3, 0.99]), (200, 0.3, 0.05)],
+    [*itertools.product([2, 5, 60], [1e-6, 0.02, 0.3, 0.9, 0.9999], [0.0, 0.02, 0.3, 0.99]), (200, 0.3, 0.05)],
 )
 def test_who_sees_which_messages_are_lost_learns_what_is_between_the_ends(
     n_users: int, dropout: float, epsilon: float

@@ -25,7 +25,7 @@ KARY, LAPLACE = "kary:10", "laplace"
 @pytest.fixture(autouse=True)
 def few_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The most telling settings alone: every comparison takes a third of a second."""
-    monkeypatch.setattr(vetting, "TELLING", vetting.TELLING[:11])
+    monkeypatch.setattr(vetting, "HARD_SETTINGS", vetting.HARD_SETTINGS[:11])
 
 
 def kary_upper(epsilon0: float, n_users: int, delta: float) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib import metadata, util
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from flamelib import AnyRandomizer, Checkin, GaussianNoise, KaryResponse, Participation, Shuffled, bounds
 from flamelib.accounting.checkin.subsampled_shuffle import round_curve
@@ -178,9 +178,7 @@ def opake(work: Work, step: float) -> float:
 def _opake_compiled() -> Any:
     files = metadata.files("opake-accounting") or []
     [path] = (one.locate() for one in files if one.suffix == ".so")
-    spec = util.spec_from_file_location("opake_accounting", str(path))
-    assert spec
-    assert spec.loader
+    spec: Any = util.spec_from_file_location("opake_accounting", str(path))
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -215,8 +213,7 @@ def checkin_authors(work: Shuffles) -> float:
     """Rényi orders to 20, as in the examples of its authors; of distance 1 between a number and what replaces it."""
     import shuffgauss
 
-    assert isinstance(work.randomizer, GaussianNoise)
-    noise_std = work.randomizer.noise_std
+    noise_std = cast(GaussianNoise, work.randomizer).noise_std
     arriving, given = int(work.n_users * work.rate), {"m": 20, "verbose": False}
     if work.rate < 1:
         found = shuffgauss.ApproxSCIGaussRDPtoDP(noise_std, work.n_users, arriving, **given)
