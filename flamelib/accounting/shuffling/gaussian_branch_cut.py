@@ -17,7 +17,8 @@ whole and halves agree, and then computed once more with a finer rule for M; the
 the changes by halving and by the finer rule.  It is an estimate, not a proof, but a generous one: for analytic
 integrands the finer value is better by many orders of magnitude.  Added are the tails beyond the last panels, those of
 the quadrature of M, and a bound on round-off, part by part (the imaginary part of M on the lip has terms of its own
-size).
+size).  Sums on two lattices bracket delta with a proof, to 4e-5 and about as fast, from hundreds of users on, unless
+a few large values decide: every number of these takes a transform of its own (2 s for 2 % at 1000 users).
 
 *The distribution.*  Write u for the log-likelihood ratio of the two inputs, up to a shift:
 :math:`(\tfrac12-y)/\sigma^2` with the blanket as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either

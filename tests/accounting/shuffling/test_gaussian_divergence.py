@@ -164,6 +164,21 @@ def test_between_two_lattices(n_users, noise_std, epsilon, rate, std, top, blank
     assert high - low < 0.02
 
 
+@pytest.mark.parametrize(
+    ("n_users", "noise_std", "epsilon", "rate", "blanket"),
+    [(265, 35.59, 0.01426, 1.0, False), (2251, 13.27, 0.001169, 0.125, True), (24_871, 5.47, 0.0137, 1.0, False),
+     (2_158_518, 39_620.0, 1.362e-7, 0.609, True), (10**9, 8.327, 2.8e-5, 0.985, False),
+     (10**10, 5.816, 1.8e-6, 1.0, True), (10**12, 47.17, 1.7e-7, 1.0, True), (10**12, 22.62, 1e-7, 0.1, False)],
+)  # fmt: skip
+def test_between_two_lattices_of_light_tails(n_users, noise_std, epsilon, rate, blanket):
+    """From hundreds to a trillion users; this proof is as close as 4e-5."""
+    found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
+    low, high = gaussian_lattice.light_tails(n_users, noise_std, epsilon, blanket, rate)
+    assert low <= found.high
+    assert found.low <= high
+    assert high - low < 4e-5
+
+
 def _agrees(answer, truth, *, upper):
     """Close, and on the safe side up to the oracle's own error of 5e-11."""
     assert answer == pytest.approx(truth, rel=5e-11)
