@@ -14,12 +14,22 @@ from flamelib.accounting.checkin.distributed_noise import (
     distributed_rounds_lower,
     distributed_schedule,
     effective_rate,
+    occurring_cells,
 )
-from flamelib.accounting.composition.dominating_pair import composed, to_dp_accounting
+from flamelib.accounting.composition.dominating_pair import composed, composed_below, to_dp_accounting
 from flamelib.core.vocabulary import DomainError
 
 
 class TestManyRounds:
+    def test_the_references(self):
+        """Records that never turn, in the worse order, and what covers all records."""
+        cells, below = distributed_cells(200, 0.1, 1.0), occurring_cells(200, 0.1, 1.0)
+        for epsilon, truth in ((1.0, 5.54027e-3), (3.0, 2.03528e-9)):
+            assert composed_below([(below, 100)], epsilon=epsilon) <= truth * 1.00001
+            assert composed_below([(below, 100)], epsilon=epsilon) == pytest.approx(truth, rel=5e-3)
+            assert truth * 0.99999 <= composed([(cells, 100)], epsilon=epsilon) <= truth * 1.02
+            assert truth <= distributed_rounds(200, 0.1, 1.0, 100, epsilon=epsilon) <= truth * 6
+
     @pytest.mark.parametrize(("rounds", "known"), [(10**4, 0.0359), (10**6, 0.3988)])
     def test_the_setting_of_the_document(self, rounds, known):
         found, all_records = (distributed(600_000, 1e-3, 1.0, rounds, 1e-8, route) for route in ("pld-exact", "pld"))

@@ -8,10 +8,10 @@ from oracles import subsets as oracles
 from scipy.stats import binom
 
 from flamelib.accounting.coordinates.counting import exactly_lower
-from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
+from flamelib.accounting.coordinates.fixed_size_subsets import DELTA_CROWDED, Subsets
 from flamelib.accounting.coordinates.padded import Coordinate, sampled
 from flamelib.accounting.coordinates.vector_bounds import account, double_revealed, topk_truncated
-from flamelib.core.profiles import KaryProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 DELTA = 0.01 / 1000**1.1
 FIFTIETH = {"dimension": 7850, "n_users": 1000, "kept": 157, "padded": 333, "epsilon0": 0.5, "delta": DELTA}
@@ -54,6 +54,27 @@ def test_one_coordinate_beside_dummies_is_exact(n_buckets, dimension, padded, ep
         found = one.block(size * blankets).delta(epsilon, "blanket")
         assert found == pytest.approx(truth, rel=1e-9, abs=1e-15)
         assert float(one.epsilon(truth)) >= epsilon * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("n_users", [1, 2, 20, 300, 1000])
+@pytest.mark.parametrize("padded", [2, 30, 333])
+@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-40])
+def test_bags_have_the_room_that_is_said(n_users, padded, delta):
+    profile = LaplaceProfile(0.5)
+    one = Subsets(profile, 1000, 20, n_users, padded)
+    blankets, missed = one.room(delta)
+    others, full = n_users - 1, 1000 * binom.sf(padded - 1, n_users - 1, 0.02)
+    if not blankets:
+        assert full + 1000 * binom.sf(min(padded, n_users) - 1, others, 0.02 * profile.kept) > DELTA_CROWDED * delta
+        return
+    crowded = 1000 * binom.sf(padded - blankets, others, 0.02 * profile.kept)
+    assert (crowded + full) * (1 - 1e-9) <= missed < delta
+    assert crowded <= DELTA_CROWDED * delta
+    assert 1 <= blankets <= padded
+    assert (
+        blankets == padded
+        or 1000 * binom.sf(padded - blankets - 1, others, 0.02 * profile.kept) > DELTA_CROWDED * delta
+    )
 
 
 @pytest.mark.parametrize(("setting", "expected"), [(FIFTIETH, 0.15732), (TENTH, 0.62312)])
