@@ -78,29 +78,6 @@ class TestByHand:
             for pair in ((larger, smaller), (smaller, larger)):
                 assert most * twice(*pair, epsilon, -9, 9 + 3 * mu * (j + 1)) <= found
 
-    def test_the_mixture_over_the_others_is_composed_by_its_profile(self):
-        """Connecting the dots of the exact profile of one round, on a plain grid, convolved term by term."""
-        setting, epsilon, step = (0.3, 0.4, 3, 1.0), 0.5, 0.02
-        grid = step * np.arange(-200, 400)
-        alpha, profile = np.exp(grid), profile_at((0.3, 0.4, 3, 1.0), grid)
-        slopes = np.concatenate([[-1.0 + 0 * alpha[0]], np.diff(profile) / np.diff(alpha), [0.0]])
-        slopes[0] = (profile[0] - 1) / alpha[0]
-        masses = alpha * np.diff(slopes)
-        law = np.convolve(np.convolve(masses, masses), masses)
-        losses = 3 * grid[0] + step * np.arange(len(law))
-        infinite = 1 - (1 - profile[-1]) ** 3
-        truth = infinite + float(law @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0)), 0))
-        found = composed_order(round_cells("outer", *setting, 1.0), 3, epsilon)
-        assert found == pytest.approx(truth, rel=4e-3)
-
-
-def profile_at(setting, grid):
-    """The profile of one round, the larger data set first, at the exponentials of these numbers."""
-    p, q, n_records, noise_std = setting
-    ahead = {at: math.exp(outer_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
-    behind = {at: math.exp(add_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
-    return np.array([ahead[at] if at >= 0 else -math.expm1(at) + math.exp(at) * behind[-at] for at in grid.tolist()])
-
 
 def composed_order(cells, rounds, epsilon):
     """The composition in this order alone."""

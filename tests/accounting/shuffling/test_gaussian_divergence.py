@@ -27,7 +27,7 @@ from flamelib.core.profiles import GaussianProfile
 
 
 @pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (1.0, 0.5)])
-@pytest.mark.parametrize(("rate", "blanket"), [(0.01, True), (0.3, True), (0.3, False), (0.999, False)])
+@pytest.mark.parametrize(("rate", "blanket"), [(0.01, True), (0.3, False)])
 def test_two_users_who_may_be_absent(noise_std, epsilon, rate, blanket):
     with mp.workdps(20):
         there = TwoUsers(noise_std, epsilon, blanket)

@@ -68,7 +68,7 @@ class TestAgainstTables:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("k", [2, 2**53])
+@pytest.mark.parametrize("k", [2**53])
 @pytest.mark.parametrize("epsilon0", [1e-300, 700.0])
 def test_edges(kind, k, epsilon0):
     profile = SUPPORTING[kind](epsilon0, k)
