@@ -21,24 +21,6 @@ def test_what_once_went_wrong(case: dict[str, object]) -> None:
     assert [str(one) for one in found] == []
 
 
-COIN = {"randomizer": "kary", "epsilon0": 1.0, "n_buckets": 2, "n_users": 3, "epsilon": 0.3, "delta": 0.1}
-TABLE = {"table": [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]], "n_users": 3, "epsilon": 0.3, "delta": 0.1}
-
-
-@pytest.mark.parametrize("inputs", [COIN, COIN | {"randomizer": "hadamard", "n_buckets": 3}, TABLE])
-def test_a_small_world_that_is_misjudged_is_told(monkeypatch: pytest.MonkeyPatch, inputs: harness.Inputs) -> None:
-    assert list(harness.enumerated(inputs)) == []
-    number, at_least = harness._number, harness._at_least
-    for factor, side in ((0.5, "upper"), (2.0, "lower")):
-        with monkeypatch.context() as patch:
-            patch.setattr(harness, "_number", lambda key, given, factor=factor: _times(factor, number(key, given)))
-            patch.setattr(harness, "_at_least", lambda key, given, factor=factor: _times(factor, at_least(key, given)))
-            found = list(harness.enumerated(inputs))
-        assert {one.kind for one in found} == {"oracle"}
-        assert {"epsilon", "delta"} <= {name for one in found for name in one.inputs}
-        assert "table" not in inputs or side in {one.inputs.get("side") for one in found}
-
-
 def test_a_local_budget_is_rounded_to_the_safe_side() -> None:
     """At a delta of 0 the answer is the table's local budget, which a double may miss from below."""
     for rows in ([[0.37790290725733006, 0.6220970927426698], [0.7880039810755344, 0.2119960189244656]],
@@ -46,10 +28,6 @@ def test_a_local_budget_is_rounded_to_the_safe_side() -> None:
         inputs = {"table": rows, "n_users": 2, "delta": 0.0}
         for epsilon in (0.5, 1.55):
             assert list(harness.enumerated(inputs | {"epsilon": epsilon})) == []
-
-
-def _times(factor: float, number: float | None) -> float | None:
-    return None if number is None else factor * number
 
 
 @pytest.mark.parametrize("n_users", [300, 1501])

@@ -7,22 +7,20 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
-import pandas as pd
 import pytest
 
-from flamebook.places import DATA
 from flamelib.accounting.splitting.n_user_bounds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
-from flamelib.mechanisms.sketches.hashing import LONGEST, PRIME, numbered, spelled
+from flamelib.mechanisms.sketches.hashing import PRIME
 from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, direct_table
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting, empty_weights
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak import run_vector
-from flamelib.uses.statistics import SketchRelease, collect, median_noise_std, shannon, simulate
+from flamelib.uses.statistics import SketchRelease, collect, median_noise_std, simulate
 
 SKETCHES: list[Sketch] = [
     Total(15),
@@ -178,24 +176,6 @@ def test_guarantees_say_for_whom_they_hold() -> None:
 def test_bad_releases_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(DomainError):
         SketchRelease(**({"sketch": CountMin(30, 2, seed=1), "n_users": 1000, "epsilon": 1.0} | bad))
-
-
-@pytest.fixture(name="words", scope="module")
-def _words() -> pd.DataFrame:
-    """How often each half of the book has each word, cut after its twelfth letter."""
-    table = pd.read_csv(DATA / "words.csv", keep_default_na=False)
-    table["word"] = table["word"].str[:LONGEST]
-    return table.groupby("word", sort=False).sum()
-
-
-def test_the_words_are_those_of_the_book(words: pd.DataFrame) -> None:
-    assert words.sum().tolist() == [16_868, 21_397]
-    items, counts = numbered(list(words.index)), words.sum(axis=1)
-    assert len(words) == len(set(items.tolist())) == 2502
-    assert (counts > 0).all()
-    assert list(words.index) == spelled(items)
-    assert shannon(counts) == pytest.approx(5.6238, abs=2e-4)
-    assert shannon([4]) == 0
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5])
