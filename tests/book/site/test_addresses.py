@@ -87,7 +87,7 @@ def test_links_of_pages_are_made_with_an_address_only(alone: pytest.MonkeyPatch)
 def test_a_book_with_an_address_has_every_button(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A page and a notebook's parameters with the settings of the book; without an address nothing leads to one."""
     alone.setenv(places.ADDRESS, ADDRESS)
-    for name in ("_ext", "assets"):
+    for name in ("_ext", "_templates", "assets"):
         shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
     shutil.copy(ROOT / "book" / "references.bib", tmp_path / "book")
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
