@@ -97,8 +97,9 @@ def _ends(request: Request) -> dict[str, Any]:
 
 def moves(request: Request, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """What is worse after than before."""
-    if "fault" in after or ("refused" in after) > ("refused" in before):
-        yield "refused"
+    for end in ("fault", "refused"):
+        if end in after and end not in before:
+            yield f"{end}: {after[end]}"
     tiny = float(request["inputs"].get("delta", 1.0) or 0.0) < TINY
     for side in ("upper", "lower"):
         for name, old in before.get(side, {}).items():
@@ -127,6 +128,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--only", default="", help="beginning of what is asked")
     given = parser.parse_args(words)
     warnings.simplefilter("ignore")
+    answers.load_all()  # no answer pays for loading
     if given.what == "record":
         with given.file.open("w", encoding="utf-8") as out:
             for request in requests(given.points, given.seed):

@@ -99,7 +99,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "notebooks" / "survey.ipynb").write_text(json.dumps(notebook()))
     (root / "book" / "parameters").mkdir(parents=True)
     (root / "book" / "parameters" / "quick.yml").write_text("")
-    for folder in ("_ext", "assets"):
+    for folder in ("_ext", "_templates", "assets"):
         shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
     for file in ("_config.yml", "Snakefile", "book/references.bib"):
         shutil.copy(ROOT / file, root / file)
