@@ -9,8 +9,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-# What searches other pages, or computes elsewhere; and the icons' script, whose font is enough.
-_LEFT_OUT = re.compile(r"searchtools|language_data|searchindex|fontawesome|thebe|mathjax")
+# What computes elsewhere, and the renderer with its fonts beside it.
+_LEFT_OUT = re.compile(r"thebe|mathjax")
 _SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.DOTALL)
 _LINK = re.compile(r"<link\b[^>]*>")
 _ANCHOR = re.compile(r'<a\b([^>]*?)\shref="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
