@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper record test check run sweep live zip dist bench beside cluster browser lock clean clean-book venv
+.PHONY: help book quick paper record test quick-test check run sweep live zip dist bench beside cluster browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -55,6 +55,11 @@ test: book ## every check: style, types, doctests, tests, the built book in a br
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore tests/browser
 	@$(MAKE) check # apart: what drives a browser keeps a loop running, beside which others cannot start theirs
+
+quick-test: venv ## while you work: style, types, core mathematics; no book is needed
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/core tests/mechanisms tests/protocols tests/attacks flamelib
 
 check: venv ## only the built book: links, figures, scripts, in a browser
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/browser

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -104,12 +105,10 @@ def test_no_choice_of_vertices_is_lost(factor: Fraction, growth: Fraction) -> No
             * math.prod(points[at][one] * columns[one][2] for at, one in zip(choice, sent, strict=True))
             for sent in letters
         )
-    gains, which = every_randomizer._form((2,) * (n_users - 1), factor, growth)
+    form = every_randomizer._form((2,) * (n_users - 1), factor, growth, operator.truediv)
     least = max(values[(at,) * n_users] for at in range(len(points)))
     for level in (least, 0.8 * least):
-        found = every_randomizer._exceeding(
-            gains[which].astype(float), points.astype(float), n_users, float(level / n_users) * (1 + 1e-9)
-        )
+        found = every_randomizer._exceeding(form, points.astype(float), n_users, float(level / n_users) * (1 + 1e-9))
         expected = {choice: float(value) / n_users for choice, value in values.items() if value > level * (1 + 1e-9)}
         assert {choice: value for value, choice in found} == pytest.approx(expected, rel=1e-12)
         assert expected
