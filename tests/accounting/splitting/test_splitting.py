@@ -108,3 +108,9 @@ def test_the_range_of_the_smoothness_does_no_harm():
         for at in range(1, 6):
             gamma = low * (high / low) ** (at / 6)
             assert lemmas.smooth_failure(modulus, m, gamma) > 1
+
+
+def test_bits():
+    assert lemmas.bits_sent(2, 1) == 1
+    assert lemmas.bits_sent(2**32, 5) == 160
+    assert lemmas.bits_sent(2**32 + 1, 5, 10) == 1650
