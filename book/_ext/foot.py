@@ -24,7 +24,7 @@ def described(document: nodes.document | None, title: str, book: str) -> str:
 def add(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
     """Write both into what the template gets."""
     title = html.unescape(re.sub(r"<[^>]*>", "", context.get("title") or "")) or page
-    told = html.escape(described(document, title, app.config.project))
+    told = html.escape(described(document, title, app.config.html_title))
     context["metatags"] = f'{context.get("metatags", "")}<meta name="description" content="{told}" />'
     if "book/cite" in app.env.all_docs:
         cite = f'<p class="fl-edition"><a href="{context["pathto"]("book/cite")}">Cite this book</a></p>'

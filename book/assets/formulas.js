@@ -8,13 +8,14 @@
   const { MathJax } = window;
   if (!MathJax || MathJax.startup) return;
   const top = (element) => element.getBoundingClientRect().top;
-  const told = (formulas) => dispatchEvent(new CustomEvent("formulas", { detail: formulas }));
+  const announce = (formulas) => dispatchEvent(new CustomEvent("formulas", { detail: formulas }));
   const set = async (formulas) => {
-    /* What is read stays where it is, by our hand where the browser does not see to it. */
-    const kept = !CSS.supports("overflow-anchor", "auto") && [...document.querySelectorAll("article :is(p, li, h2, h3)")].find((element) => top(element) >= BAR);
+    /* What is read stays where it is, also in a browser that does not see to it. */
+    const kept = !CSS.supports("overflow-anchor", "auto")
+      && [...document.querySelectorAll("article :is(p, li, h2, h3)")].find((element) => top(element) >= BAR);
     const before = kept && top(kept);
     await window.MathJax.typesetPromise(formulas);
-    told(formulas);
+    announce(formulas);
     if (kept) scrollBy(0, top(kept) - before);
   };
   /* Whether nobody waits: a reader who scrolls comes first. */
@@ -30,7 +31,7 @@
     const left = [...document.querySelectorAll(".math")];
     addEventListener("beforeprint", () => {
       window.MathJax.typeset(left);
-      told(left.splice(0));
+      announce(left.splice(0));
     });
     for (let idle = false; left.length; ) {
       const distances = new Map(left.map((formula) => [formula, away(formula)]));

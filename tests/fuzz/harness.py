@@ -190,16 +190,17 @@ def drawn(
         elif name == "randomizer":
             inputs[name] = kind
         elif required or generator.random() < 0.3:
-            inputs[name] = _value(name, found.domain(name), wide, generator)
+            inputs[name] = drawn_value(name, found.domain(name), wide, generator)
     if found.either:
         asked = next((name for name in ("epsilon", "delta") if name in fixed), None)
         asked = asked or ("delta" if generator.random() < 0.7 else "epsilon")
         inputs.pop("delta" if asked == "epsilon" else "epsilon", None)
-        inputs[asked] = fixed[asked] if asked in fixed else _value(asked, found.domain(asked), wide, generator)
+        inputs[asked] = fixed[asked] if asked in fixed else drawn_value(asked, found.domain(asked), wide, generator)
     return inputs
 
 
-def _value(name: str, domain: Domain, wide: bool, generator: np.random.Generator) -> Any:
+def drawn_value(name: str, domain: Domain, wide: bool, generator: np.random.Generator) -> Any:
+    """A value of a domain: about the usual one, or ``wide`` anywhere, its ends included."""
     if domain.choices:
         return str(generator.choice(domain.choices))
     if domain.several:
@@ -426,13 +427,13 @@ def visit(generator: np.random.Generator) -> Inputs:
     rate = _share("checkin_rate", VOCABULARY["checkin_rate"], wide, generator) if generator.random() < 0.5 else 1.0
     return {
         "kind": str(generator.choice(["kary", "laplace", "any"])),
-        "epsilon0": _value("epsilon0", VOCABULARY["epsilon0"], wide, generator),
-        "n_buckets": _value("n_buckets", several, False, generator),
-        "n_users": _value("n_users", several, wide, generator),
+        "epsilon0": drawn_value("epsilon0", VOCABULARY["epsilon0"], wide, generator),
+        "n_buckets": drawn_value("n_buckets", several, False, generator),
+        "n_users": drawn_value("n_users", several, wide, generator),
         "rate": rate,
-        "rounds": 1 if generator.random() < 0.3 else _value("rounds", several, wide, generator),
+        "rounds": 1 if generator.random() < 0.3 else drawn_value("rounds", several, wide, generator),
         "delta": _share("delta", VOCABULARY["delta"], wide, generator),
-        "epsilon": _value("epsilon", VOCABULARY["epsilon"], wide, generator),
+        "epsilon": drawn_value("epsilon", VOCABULARY["epsilon"], wide, generator),
     }
 
 

@@ -4,7 +4,7 @@
 statement, on either side and in either direction, and of ``account``, ``bounds`` and ``calibrate`` for every record;
 ``compare FILE`` asks them again in the present code.  It prints every answer that moved to the unsafe side, that is
 looser by more than a hundredth (a twentieth below a delta of 1e-40), and that takes half as long again and longer than
-a second; the status is 1 where there is one.
+a second, with the memory needed; the status is 1 where there is one.
 """
 
 import argparse
@@ -62,14 +62,14 @@ def front(question: str, record: str, generator: np.random.Generator) -> harness
     for name, needed in taken.items():
         wanted = needed or name == asked or (name in ("rounds", "colluding", "dropout") and generator.random() < 0.2)
         if name not in inputs and wanted:
-            inputs[name] = harness._value(name, by_name.DOMAINS[name], wide, generator)
+            inputs[name] = harness.drawn_value(name, by_name.DOMAINS[name], wide, generator)
     if "kept" in inputs:  # coordinates of which there are fewer are refused
         inputs["kept"], inputs["padded"] = 1 + int(inputs["kept"]) % int(inputs["dimension"]), inputs["dimension"]
     return inputs
 
 
 def answered(request: Request) -> dict[str, Any]:
-    """Ends of the answer, what it promises, or the refusal; seconds of the processor and megabytes at most so far."""
+    """Ends of the answer, or the refusal; seconds of the processor, and megabytes that were needed at most so far."""
     started = time.process_time()
     asked, inputs = request["asked"], request["inputs"]
     try:
@@ -85,11 +85,11 @@ def answered(request: Request) -> dict[str, Any]:
 def _ends(request: Request) -> dict[str, Any]:
     if "record" in request:
         found = by_name.reply(by_name.ask(request["asked"], request["record"], request["inputs"]))
-        sought = {name: value for name, value in found.items() if name in by_name.SOUGHT or name == "n_users"}
-        # A calibrated value is on the unsafe side where it is larger, but for noise and users.
-        up = {name: value if name == "epsilon0" else -float(value) for name, value in sought.items()}
-        kept = {name: found[name] for name in ("epsilon", "delta", "upper") if name in found and not sought}
-        return {"upper": kept | up} | ({"lower": {"lower": found["lower"]}} if "lower" in found else {})
+        calibrated = found.keys() & {*by_name.SOUGHT, "n_users"}
+        # More noise or users are safer, as a larger epsilon is; a larger local budget is not.
+        upper = {name: -found[name] if name == "epsilon0" else found[name] for name in calibrated}
+        upper = upper or {name: found[name] for name in ("epsilon", "delta", "upper") if name in found}
+        return {"upper": upper, "lower": {name: found[name] for name in found.keys() & {"lower"}}}
     found = answers.answer(request["asked"], request["inputs"])
     sides = ("lower", "upper") if found["gives"] == "exact" else (found["gives"],)
     return {side: {"value": found["value"]} for side in sides}
@@ -135,14 +135,16 @@ def main(words: list[str]) -> int:
                 if str(request["asked"]).startswith(given.only):
                     print(json.dumps(request | {"answer": answered(request)}), file=out, flush=True)
         return 0
-    worse = 0
+    worse, megabytes = 0, 0
     for line in given.file.read_text(encoding="utf-8").splitlines():
         request = json.loads(line)
         if str(request["asked"]).startswith(given.only):
-            for move in moves(request, request.pop("answer"), answered(request)):
+            after = answered(request)
+            megabytes = after["megabytes"]
+            for move in moves(request, request.pop("answer"), after):
                 worse += 1
                 print(move, json.dumps(request), flush=True)
-    print(f"{worse} answers moved")
+    print(f"{worse} answers moved; {megabytes} MB at most")
     return 1 if worse else 0
 
 

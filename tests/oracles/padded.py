@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-from oracles.shuffling import histogram_law, hockey_stick, kary_rows, mp, mpf
+from oracles.shuffling import histogram_law, hockey_stick, kary_blanket_atoms, kary_rows, mp, mpf, positive_part
 
 
 def mixed(row, chance):
@@ -22,6 +22,19 @@ def padded_kary(epsilon0, n_buckets, padded, real, epsilon, first=1, second=1):
             one, two = (histogram_law([mixed(rows[v], c), *others]) for v, c in ((x, mpf(first)), (y, mpf(second))))
             worst = max(worst, hockey_stick(one, two, epsilon))
     return worst
+
+
+def padded_formula(epsilon0, n_buckets, padded, real, epsilon):
+    """The blanket divergence with sure blankets: an explicit average over the number of blanket messages."""
+    values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
+    values, chances = values[:3], [chance / mass for chance in chances[:3]]
+    keep = [i for i in range(3) if chances[i] > 0]
+    total = mpf(0)
+    for j in range(real):
+        m = 1 + j + padded - real
+        chance = mp.binomial(real - 1, j) * mass**j * (1 - mass) ** (real - 1 - j)
+        total += chance * positive_part([values[i] for i in keep], [chances[i] for i in keep], m) / m
+    return total
 
 
 def sampled_kary(epsilon0, n_buckets, padded, n_users, rate, epsilon):

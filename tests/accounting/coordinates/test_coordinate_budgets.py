@@ -86,6 +86,15 @@ def test_sampling_gains_no_more_than_lemma_4_allows():
         assert sampled_epsilon(certified, rate) <= sp.sampled_kary(n_users, 2, epsilon0, rate, 1e-8).epsilon
 
 
+def test_the_second_branch_is_kept_where_it_decides():
+    """Above a delta of 0.2907 the lemma as printed is not what the theorem proves."""
+    n, epsilon0, delta = 90, 0.5, 0.5
+    per_bucket = (n - 1) / (math.exp(epsilon0) + 1)
+    assert sp.shuffled_kary(n, 2, epsilon0, delta) == pytest.approx(27 / per_bucket, rel=1e-13)
+    assert float(lemma_1(n, 2, epsilon0, delta)) < 27 / per_bucket
+    assert sp.shuffled_kary(n, 2, epsilon0, 0.29) == pytest.approx(float(lemma_1(n, 2, epsilon0, 0.29)), rel=1e-13)
+
+
 def test_theorem_1_lies_above_the_exact_composition():
     """Binary response with a tell-tale symbol in every coordinate, composed exactly."""
     for d, epsilon, delta in ((3, 0.5, 1e-3), (50, 0.1, 1e-5), (300, 0.05, 1e-6)):
@@ -153,6 +162,9 @@ def test_the_power_of_the_sampling_rate():
     rates = np.geomspace(1e-3, 1e-1, 7).tolist()
     assert slope(lambda rate: gains.double_rate(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
     assert slope(lambda rate: double(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
+
+
+# --- Figure 3 ---------------------------------------------------------------------------------------------
 
 
 # --- Proposition 1 ----------------------------------------------------------------------------------------
@@ -241,3 +253,6 @@ def test_no_index_privacy_at_one_multiple():
     assert index.least_multiples(0.02, 1e12) > 1
     assert index.strongest_index_privacy(10, 10, 1.0) == index.IndexPrivacy(1.0, 1)
     assert index.multiples_range(1 / 49, 1.0) == index.MultiplesRange(pytest.approx(49), 49)
+
+
+# --- bad input --------------------------------------------------------------------------------------------

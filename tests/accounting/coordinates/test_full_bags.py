@@ -11,6 +11,8 @@ from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.accounting.coordinates.likelihood_weighted import weighed_lower
 from flamelib.accounting.coordinates.truncated import dropped_lower, full_bags, full_bags_lower
 from flamelib.accounting.coordinates.vector_bounds import topk_truncated
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.protocols import flame
 
 DELTA = 0.01 / 1000**1.1
 
@@ -75,6 +77,27 @@ def test_the_experiments_give_away_more_when_bags_overflow():
     assert first > 1.45 * topk_lower(157, 333, 0.5, delta=DELTA)
     assert full_bags_lower(1000, 785, 666, 0.5, delta=DELTA) == pytest.approx(2.77134, abs=5e-6)
     assert full_bags_lower(1000, 785, 666, 0.5, epsilon=2.348) > 10 * DELTA
+
+
+def updates(first):
+    """One coordinate of three is reported: two others fill one bag, two another, and the victim joins either."""
+    rows = np.zeros((5, 3))
+    rows[1:3, 0], rows[3:5, 1] = -1, 1
+    rows[0, 0 if first else 1] = 1 if first else -1
+    return rows
+
+
+def test_the_protocol_itself_drops_and_counts_like_that():
+    protocol = flame.FlameTopk(5, 3, 1.0, LaplaceNoise(1.3), kept=1, padded=2)
+    rng, repeats = np.random.default_rng(5), 1200
+    for first, law in zip((True, False), worlds(0, 1, 2, 1.3), strict=True):
+        seen = np.zeros(5)
+        for _ in range(repeats):
+            bags = flame.shuffler(protocol, flame.user(protocol, updates(first), rng), rng).bags
+            seen[int((np.asarray(bags[:2], dtype=float) > 0.5).sum())] += 1
+        expected = np.array([law[y] for y in range(5)])
+        spread = np.sqrt(repeats * expected * (1 - expected))
+        assert (abs(seen - repeats * expected) < 4 * spread + 1).all()
 
 
 def test_full_bags_are_counted_as_far_as_they_can_be():

@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from flamelib.accounting.coordinates.padded import Coordinate, Others, all_real, sampled
 from flamelib.accounting.shuffling import bromwich
+from flamelib.accounting.shuffling.laws import PaddedLaplaceLaw
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
@@ -78,6 +79,19 @@ class TestEveryDataSet:
         assert truth <= one.delta(epsilon, "blanket") * (1 + 1e-12)
 
 
+class TestFormula:
+    @settings(max_examples=30)
+    @given(BUDGETS, SHAPES, SHARES)
+    def test_against_the_explicit_average(self, epsilon0, shape, share):
+        n_buckets, padded, real = shape
+        profile, epsilon = KaryProfile(epsilon0, n_buckets), share * epsilon0
+        exact = oracles.padded_formula(epsilon0, n_buckets, padded, real, epsilon)
+        bound = padded_divergence(profile, padded, epsilon=epsilon, real=real)
+        assert exact <= bound
+        assume(exact > 1e-12 and real in (1, padded))
+        assert bound <= exact * (1 + 1e-9)
+
+
 class TestLaplace:
     @settings(max_examples=25)
     @given(
@@ -98,8 +112,35 @@ class TestLaplace:
             if pair[0] != pair[1] or pair == (1, 1):
                 assert one.clear(epsilon) == pytest.approx(truth, rel=1e-2, abs=1e-6)
 
+    @pytest.mark.parametrize("pair", [(1, 1), (1, 0), (0, 1), (0.4, 0.4)])
+    @pytest.mark.parametrize(("epsilon0", "share"), [(0.01, 0.2), (0.5, 0.0), (2.0, 0.5), (6.0, 0.3)])
+    def test_the_law(self, epsilon0, share, pair):
+        """Points, closed form and quantiles agree; the mean is that of every law of its kind."""
+        one = Coordinate(LaplaceProfile(epsilon0), Others(10, 1.0, 0.0), *pair)
+        epsilon = share * one.most
+        law = one.law(epsilon)
+        assert isinstance(law, PaddedLaplaceLaw)
+        values, weights = law.points
+        quantiles = oracles.laplace_pair(epsilon0, epsilon, *pair, 400_000) / one.scale
+        assert weights.sum() == pytest.approx(1, abs=1e-14)
+        assert values @ weights == pytest.approx(-math.expm1(epsilon) / one.scale, rel=1e-9, abs=1e-12)
+        for s in (0.3 + 0j, 1 + 2j, -0.5 + 5j):
+            s = s * min(law.reach, 1)
+            by_points = weights @ np.expm1(s * values)
+            assert law.transform(np.array([s]))[0] == pytest.approx(by_points, rel=1e-9, abs=1e-12)
+            assert by_points == pytest.approx(np.expm1(s * quantiles).mean(), rel=1e-3, abs=1e-4)
+
 
 class TestOthers:
+    @pytest.mark.parametrize("real", [1, 2, 17, 300, 333])
+    @pytest.mark.parametrize("epsilon0", [0.01, 0.5, 4.0])
+    def test_known_number(self, real, epsilon0):
+        profile = LaplaceProfile(epsilon0)
+        found, places = some_real(profile, 333, real), np.arange(333)
+        truth = binom.sf(places, real - 1, -math.expm1(-epsilon0 / 2))
+        assert np.all(truth <= binom.sf(places, 332, found.kept) * (1 + 1e-9))
+        assert found.mass + found.kept == pytest.approx(1, abs=1e-15)
+
     @pytest.mark.parametrize("rate", [1e-4, 0.02, 0.2, 0.33, 0.6, 1.0])
     @pytest.mark.parametrize("padded", [50, 333, 1000, 4000])
     @pytest.mark.parametrize("epsilon0", [0.5, 4.0])

@@ -1,13 +1,25 @@
 """Learning under FLAME: what one more run may show, the recorded run."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from flamebook.claims import flame, ledger
+from flamebook.experiments.runs import Gap
 from flamebook.places import RESULTS
 from flamelib.accounting.coordinates.vector_bounds import account, topk_truncated
+from flamelib.core.vocabulary import DomainError
 
 PLACE = RESULTS / "flame_learning"
+
+
+def test_a_gap_knows_its_spread_and_what_one_more_run_may_be():
+    draws = np.random.default_rng(0).normal(size=(2000, 5))
+    gaps = [Gap.of(row[:4]) for row in draws]
+    inside = np.mean([abs(row[4] - gap.mean) <= gap.reach for row, gap in zip(draws, gaps, strict=True)])
+    assert inside == pytest.approx(0.95, abs=0.02)
+    with pytest.raises(DomainError, match="repeats"):
+        Gap.of(np.array([1.0]))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

@@ -2,14 +2,22 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from flamebook.claims import participation as checks
-from flamebook.experiments.runs import Learning
+from flamebook.experiments.runs import Gap, Learning, half_width
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs import inputs, schedule
 from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.protocols.participation import batch_size
+
+
+def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
+    draws = np.random.default_rng(0).normal(loc=0.3, size=(2000, 4))
+    gaps = [Gap.of(row) for row in draws]
+    inside = np.mean([abs(gap.mean - 0.3) <= half_width(gap) for gap in gaps])
+    assert inside == pytest.approx(0.95, abs=0.02)
 
 
 def test_the_recorded_run_is_the_notebooks_at_the_sizes_of_the_paper():

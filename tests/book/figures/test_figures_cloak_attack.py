@@ -1,11 +1,13 @@
 """Attacks on cloak aggregation: every algorithm against brute force, every rate against its law, safe variants held."""
 
 import re
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 from flamebook.attacks import shortcuts as attack
@@ -27,10 +29,41 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- pairing ----------------------------------------------------------------------------------------
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 12), st.integers(0, 2**32))
+def test_a_proven_group_lies_in_every_way_to_divide_the_messages(m: int, users: int, chance: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    true = {tuple(sorted(row)) for row in rng.permutation(users * m).reshape(users, m).tolist()}
+    other = (
+        {tuple(sorted(rng.choice(users * m, m, replace=False).tolist())) for _ in range(chance)} if users > 1 else set()
+    )
+    found = np.array(sorted(true | other))
+    sure = {tuple(row) for row in pairing.proven(found, users * m).tolist()}
+    assert sure <= true
+    for cover in combinations(map(tuple, found.tolist()), users):
+        if len({place for group in cover for place in group}) == users * m:
+            assert sure <= set(cover)
+
+
 def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:
     protocol = CloakProtocol(100, 3 * 100 * 2**16 + 1, 2**16, 3)
     shares = [pairing.compute_vectors(protocol, d, True, 2, seed=2).share for d in (1, 3)]
     assert shares == [0.0, 1.0]
+
+
+# --- counting ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "m", "modulus", "scale"), [(2, 2, 61, 3), (2, 2, 101, 5), (2, 3, 19, 2), (3, 2, 13, 1)])
+def test_counting_bounds_what_data_sets_have_in_common(n: int, m: int, modulus: int, scale: int) -> None:
+    """Exact distances, averaged over every second data set of the most frequent sum."""
+    data_sets = list(product(range(scale + 1), repeat=n))
+    sums = [sum(one) for one in data_sets]
+    of_sum = [one for one in data_sets if sum(one) == max(set(sums), key=sums.count)]
+    bound = 2 ** pairing.ambiguity(n, m, modulus, scale)
+    for first in of_sum:
+        common = [1 - shuffled_distance(modulus, m, first, second, 0) for second in of_sum]
+        assert sum(common) / len(common) <= bound
 
 
 # --- messages in the clear --------------------------------------------------------------------------
@@ -83,6 +116,13 @@ def test_the_crowd_does_not_help_two_messages() -> None:
 
 
 # --- predictable generators -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31])
+def test_the_twister_is_rebuilt_from_the_words_of_its_oldest_interface(seed: int) -> None:
+    words = np.frombuffer(np.random.RandomState(seed).bytes(4 * 3000), dtype="<u4")
+    again = generators.rebuilt(words[777 : 777 + 624].astype(np.int64))
+    assert (again.integers(0, 2**32, size=1000) == words[777 + 624 : 777 + 1624]).all()
 
 
 def test_small_seeds_are_tried_out() -> None:
