@@ -87,7 +87,7 @@ def _ends(request: Request) -> dict[str, Any]:
         found = by_name.reply(by_name.ask(request["asked"], request["record"], request["inputs"]))
         calibrated = found.keys() & {*by_name.SOUGHT, "n_users"}
         # More noise or users are safer, as a larger epsilon is; a larger local budget is not.
-        upper = {name: -found[name] if name == "epsilon0" else found[name] for name in calibrated}
+        upper = {name: float(found[name]) * (-1 if name == "epsilon0" else 1) for name in calibrated}
         upper = upper or {name: found[name] for name in ("epsilon", "delta", "upper") if name in found}
         return {"upper": upper, "lower": {name: found[name] for name in found.keys() & {"lower"}}}
     found = answers.answer(request["asked"], request["inputs"])

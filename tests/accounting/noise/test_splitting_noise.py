@@ -70,6 +70,22 @@ def test_lemma_7_holds_and_is_attained(modulus, decay, shift):
     assert mp.log(most) <= noise.shift_loss(decay, shift) * (1 + mpf(10) ** -50)
 
 
+@given(st.floats(0.01, 0.9))
+def test_lemma_9(decay):
+    truth = mp.nsum(lambda k: k**2 * mpf(decay) ** k, [1, mp.inf])
+    assert noise.square_sum(decay) == pytest.approx(float(truth), rel=1e-14)
+
+
+@given(st.integers(1, 10**9), st.floats(1e-3, 50))
+def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
+    found = discrete_laplace.shared_noise(scale, epsilon)
+    p = mpf(found.decay)
+    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
+    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
+    ideal = 1 / (scale * mp.sinh(mpf(epsilon) / scale))
+    assert ideal <= found.mean_error * (1 + 1e-15) <= ideal * (1 + 1.2e-16 * scale / epsilon + 1e-14)
+
+
 @pytest.mark.parametrize(("scale", "epsilon"), [(4 * 10**9, 1e-6), (10**15, 1.0), (3 * 10**15, 1.0), (7, 4900.0)])
 def test_the_errors_are_those_of_the_decay_that_is_told(scale, epsilon):
     found = discrete_laplace.shared_noise(scale, epsilon)
@@ -90,6 +106,12 @@ def test_what_surplus_shares_cost(n_users, crowd, rate):
     assert math.fsum(law) == pytest.approx(1, abs=1e-12)
     assert truth <= found
     assert found <= truth * {0.2: 1.01, 1.0: 1.2, 3.0: 2}[rate]
+
+
+@given(st.integers(1, 10**9), st.floats(1e-3, 50))
+def test_the_decay_keeps_its_budget(scale, epsilon):
+    decay = discrete_laplace.noise_decay(scale, epsilon)
+    assert -scale * mp.log(mpf(decay)) <= epsilon < -scale * mp.log(mpf(math.nextafter(decay, 0)))
 
 
 def test_the_error_of_thinned_noise():

@@ -47,6 +47,54 @@ def test_corollary_1_follows_from_lemma_1_and_says_nothing_below_2737():
     assert lemmas.narrow_failure(2**200 + 1) == pytest.approx(19 * 201**2 / 2**200, rel=1e-12)
 
 
+@given(ODD, MESSAGES, SMOOTH, st.integers(1, 10**6))
+def test_lemmas_5_6_and_12(modulus, m, smoothness, swaps):
+    found = lemmas.swaps_budget(modulus, m, smoothness, swaps)
+    beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
+    assert close_above(found.epsilon, swaps * mp.log(beta))
+    if found.delta < math.inf:
+        truth = eta(modulus, m, smoothness) * (beta**swaps - 1) / (beta - 1)
+        assert close_above(found.delta, truth, 1e-9)
+    once = lemmas.swap_budget(modulus, m, smoothness)
+    assert once == lemmas.swaps_budget(modulus, m, smoothness, 1)
+    assert found.delta >= once.delta
+    assert found.epsilon >= once.epsilon
+
+
+@given(
+    ODD, MESSAGES, SMOOTH, st.integers(1, 10**9), st.floats(1e-6, 1 - 1e-9), st.floats(1e-9, 1), st.integers(2, 10**9),
+    st.floats(0, 1),
+)  # fmt: skip
+def test_lemmas_11_and_13(modulus, m, smoothness, scale, decay, rate, n_users, part):
+    colluding = int(part * (n_users - 2))
+    found = lemmas.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, colluding)
+    beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
+    assert close_above(found.epsilon, mp.log(beta) - scale * mp.log(mpf(decay)))
+    if found.delta < math.inf:
+        truth = mp.exp(-mpf(rate) * (n_users - colluding)) + eta(modulus, m, smoothness)
+        assert close_above(found.delta, truth)
+    alone = lemmas.user_budget(modulus, m, smoothness, scale, decay, rate, n_users)
+    assert alone == lemmas.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, 0)
+    assert alone.delta <= found.delta
+
+
+@given(st.integers(2, 2**200), st.integers(2, 5000))
+def test_the_distance_of_two_users(modulus, m):
+    shrunk = mpf(3) / 4 if modulus % 2 else 1
+    truth = min(mpf(1), mp.sqrt(shrunk * modulus / binomial(2 * m, m)))
+    found = two_users.two_user_distance(modulus, m)
+    assert found == 1 if truth == 1 else close_above(found, truth)
+
+
+@given(st.integers(2, 2**200), st.integers(2, 3000), st.floats(1e-9, 300))
+def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
+    e, choices = min(mpf(epsilon), mp.log1p(mp.sqrt(2 + mpf(2) / (modulus - 1)))), binomial(2 * m, m)
+    shares = 4 * (mp.exp(e) - 1) * choices
+    truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
+    found = two_users.two_user_delta(modulus, m, epsilon)
+    assert found == 1 if truth >= 1 else close_above(found, truth)
+
+
 # --- how many messages ------------------------------------------------------------------------------
 
 
