@@ -5,8 +5,8 @@
 
 const flamelibDefend = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget", "missing"];
-  const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", missing: "0", trust: "shuffler" };
+  const FIELDS = ["task", "n_users", "dimension", "rounds", "delta"];
+  const START = "epsilon=1"; // budget
   const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of answers or items" };
   const BUDGETS = { epsilon: ["target ε, for all rounds together", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
   const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
@@ -26,6 +26,7 @@ const flamelibDefend = (() => {
   const form = document.querySelector(".fl-defend");
   const training = $("training");
   const table = document.querySelector(".fl-defend-table");
+  const kept = new URLSearchParams(); // what the address keeps: the last values of both forms that were answered
   let grid = null;
 
   const written = (value) => (value < 1e-3 && value > 0 ? value.toExponential() : value >= 1e5 ? value.toLocaleString("en") : String(value));
@@ -52,6 +53,7 @@ const flamelibDefend = (() => {
 
   const field = (name) => form.elements[name] ?? training.elements[name];
   const typed = (name) => field(name).value.replace(/[,\s_]/g, "");
+  const trusted = () => [...form.elements.trust].filter((box) => box.checked).map((box) => box.value);
 
   function whole(name, least) {
     const value = Number(typed(name));
@@ -86,7 +88,7 @@ const flamelibDefend = (() => {
     if (!(found.delta > 0 && found.delta < 1)) throw new Refused("delta", `δ must be a number between 0 and 1, such as 1e-8, got “${form.elements.delta.value}”.`);
     [found.asked, found.size] = form.elements.budget.value.split("=");
     found.size = Number(found.size);
-    found.trust = ["nobody", ...[...form.elements.trust].filter((box) => box.checked).map((box) => box.value)];
+    found.trust = ["nobody", ...trusted()];
     return found;
   }
 
@@ -209,7 +211,7 @@ const flamelibDefend = (() => {
     const quoted = (name) => (/[^a-z-]/.test(name) ? `"${name}"` : name);
     const budget = one ? `${one.mechanism.asked}=${one.budget}` : `${asked.asked}=${asked.size}`;
     const alone = one ? [`mechanism=${quoted(one.mechanism.name)}`] : [];
-    return ["flamelib compare", ...alone, ...FIELDS.slice(0, 5).map((name) => `${name}=${asked[name]}`), budget].join(" ");
+    return ["flamelib compare", ...alone, ...FIELDS.map((name) => `${name}=${asked[name]}`), budget].join(" ");
   }
 
   /** A share in percent, rounded up. */
@@ -222,12 +224,14 @@ const flamelibDefend = (() => {
     return found < 100 ? `${found} % sure` : "all but certain";
   }
 
+  /** The rate of misses and of false alarms where both are the same: the corner of the trade-off curve. */
+  const corner = (epsilon, delta) => (1 - delta) / (1 + Math.exp(epsilon));
+
   /** What somebody achieves at most who tests for one of two data sets: by the lines of the trade-off curve. */
   function attack(epsilon, delta) {
     const [ratio, alarms] = [Math.exp(epsilon), 0.01];
-    const advantage = (ratio - 1 + 2 * delta) / (ratio + 1);
     const hits = Math.min(ratio * alarms + delta, 1 - (1 - delta - alarms) / ratio);
-    return `membership advantage at most ${percent(advantage, 1)} %; hits at most ${percent(hits, 1)} % at 1 % of false alarms`;
+    return `membership advantage at most ${percent(1 - 2 * corner(epsilon, delta), 1)} %; hits at most ${percent(hits, 1)} % at 1 % of false alarms`;
   }
 
   const listed = (point) => Object.entries(point).map(([axis, value]) => (axis === "delta" ? `δ = ${written(value)}` : `${SAID[axis]}: ${counted(value)}`)).join("; ");
@@ -270,7 +274,7 @@ const flamelibDefend = (() => {
     const { mechanism } = one;
     return {
       what: "a certified epsilon, recorded by flamelib and read on the safe side",
-      request: Object.fromEntries(FIELDS.slice(0, 5).map((name) => [name, asked[name]])),
+      request: Object.fromEntries(FIELDS.map((name) => [name, asked[name]])),
       asked: { [asked.asked]: asked.size },
       people: asked.people,
       colluding_or_missing: asked.missing,
@@ -312,6 +316,7 @@ const flamelibDefend = (() => {
     $("name").textContent = `Recommended: ${one.mechanism.title}`;
     $("odds").textContent = odds(one, asked);
     $("facts").replaceChildren(...Object.entries(facts).flatMap(([name, words]) => [make("dt", [name]), make("dd", [words])]));
+    curve($("curve"), one.upper, asked.delta);
     $("review").textContent = review(one, asked);
     $("command").textContent = command(asked, one);
     $("download").href = `data:application/json;charset=utf-8,${encodeURIComponent(`${JSON.stringify(receipt(one, asked), null, 1)}\n`)}`;
@@ -404,6 +409,15 @@ const flamelibDefend = (() => {
     chart.setAttribute("aria-label", `Error against certified epsilon, both logarithmic, ${rows.filter(drawn).length} mechanisms; the values are in the table above.`);
   }
 
+  /** The trade-off curve of one pair, two units for a percent and rounded down: below it no test gets. */
+  function curve(chart, epsilon, delta) {
+    const equal = corner(epsilon, delta);
+    const points = [[0, 1 - delta], [equal, equal], [1 - delta, 0]].map(([alarms, misses]) => `${200 - 2 * percent(1 - alarms, 4)} ${2 * percent(1 - misses, 4)}`);
+    chart.firstElementChild.setAttribute("d", `M0 200L${points.join("L")}Z`);
+    chart.setAttribute("aria-label", `Trade-off curve of ε = ${written(epsilon)} and δ = ${written(delta)}: ${attack(epsilon, delta)}`);
+    chart.parentElement.hidden = false;
+  }
+
   function legend() {
     const items = grid.mechanisms.map((one) => {
       const item = make("li");
@@ -487,13 +501,16 @@ const flamelibDefend = (() => {
     for (const label of training.querySelectorAll("[data-of]")) label.hidden = label.dataset.of !== method;
     const tell = (...words) => ["trained", "trained-review", "trained-command"].forEach((name, index) => ($(name).textContent = words[index] ?? ""));
     const ask = () => ({ rate: within("rate", 1e-9, 1), noise: within("noise", 0.01, 1e6), steps: whole("steps", 1), delta: within("failure", 1e-100, 0.5), ...METHODS[method].fields() });
+    $("trained-curve").parentElement.hidden = true;
     const asked = read(training, ask, tell);
     if (!asked) return;
+    keep(training);
     const upper = asked.crowd ? null : sampled(asked);
     const told = upper === null
       ? "No formula is known for this ε that would run here; the command computes it in seconds."
       : `ε at most ${written(upper)}, with δ = ${written(asked.delta)}, for one record that is there or not: ${attack(upper, asked.delta)}.${upper > grid.farthest ? " So large an ε promises next to nothing." : ""}`;
     tell(told, trainingReview(method, asked, upper), trained(asked));
+    if (upper !== null) curve($("trained-curve"), upper, asked.delta);
   }
 
   /* Page */
@@ -510,7 +527,7 @@ const flamelibDefend = (() => {
     $("dimension").textContent = form.elements.task.value === "mean" ? "Numbers of each person" : "Answers or items to choose from";
     const asked = read(form, request, refuse);
     if (!asked) return;
-    keep(asked);
+    keep(form);
     const far = beyond(asked);
     if (far) return refuse(`${far} The command answers, in seconds to a minute: ${command(asked)}`, asked);
     const rows = ranked(asked);
@@ -524,30 +541,31 @@ const flamelibDefend = (() => {
     draw(rows, asked);
   }
 
-  function keep(asked) {
-    const state = new URLSearchParams(FIELDS.map((name) => [name, name in WORDS || name === "delta" ? typed(name) : form.elements[name].value]));
-    state.set("trust", asked.trust.slice(1).join("+"));
-    if (location.hash !== `#${state}`) history.replaceState(null, "", `#${state}`);
+  function keep(from) {
+    for (const { name } of from.elements) if (name) kept.set(name, name === "trust" ? trusted().join("+") : typed(name));
+    if (location.hash !== `#${kept}`) history.replaceState(null, "", `#${kept}`);
   }
 
   function readAddress() {
     const given = new URLSearchParams(location.hash.slice(1));
-    for (const name of FIELDS) {
-      const field = form.elements[name];
-      const fits = (value) => (field.options ? [...field.options].some((one) => one.value === value) : Boolean(value));
-      field.value = [given.get(name), field.value, START[name]].find(fits);
+    for (const one of [...form.elements, ...training.elements]) {
+      if (!given.has(one.name)) continue;
+      const before = one.value;
+      if (one.type === "checkbox") one.checked = given.get("trust").split("+").includes(before);
+      else one.value = given.get(one.name);
+      one.value ||= before; // of a list, what it does not hold leaves it empty
     }
-    if (given.has("trust")) for (const box of form.elements.trust) box.checked = given.get("trust").split("+").includes(box.value);
+    update();
+    train();
   }
 
   function fill() {
     form.elements.task.replaceChildren(...Object.entries(TASKS).map(([value, words]) => new Option(words, value)));
     const groups = Object.entries(BUDGETS).map(([asked, [label, symbol]]) =>
-      make("optgroup", grid.budgets[asked].map((size) => new Option(`${symbol} = ${size}`, `${asked}=${size}`)), { label }),
+      make("optgroup", grid.budgets[asked].map((size) => new Option(`${symbol} = ${size}`, `${asked}=${size}`, false, `${asked}=${size}` === START)), { label }),
     );
     form.elements.budget.replaceChildren(...groups);
-    for (const name of FIELDS) form.elements[name].value = START[name];
-    for (const box of form.elements.trust) box.checked = START.trust === box.value;
+    $("trained-curve").append(...$("curve").cloneNode(true).children);
     table.tHead.rows[0].replaceChildren(...COLUMNS.map((label) => make("th", [label], { scope: "col" })));
   }
 
@@ -572,20 +590,15 @@ const flamelibDefend = (() => {
     grid = recorded;
     fill();
     legend();
-    readAddress();
-    form.addEventListener("input", update);
-    form.addEventListener("submit", (event) => event.preventDefault());
-    $("copy").addEventListener("click", () => copied($("copy"), $("command")));
-    $("copy-review").addEventListener("click", () => copied($("copy-review"), $("review")));
+    for (const [from, answered] of [[form, update], [training, train]]) {
+      from.addEventListener("input", answered);
+      from.addEventListener("submit", (event) => event.preventDefault());
+    }
+    for (const button of document.querySelectorAll("[data-copies]")) button.addEventListener("click", () => copied(button, $(button.dataset.copies)));
     $("print").addEventListener("click", printed);
-    training.addEventListener("input", train);
-    training.addEventListener("submit", (event) => event.preventDefault());
-    $("copy-trained-review").addEventListener("click", () => copied($("copy-trained-review"), $("trained-review")));
-    $("copy-trained").addEventListener("click", () => copied($("copy-trained"), $("trained-command")));
     addEventListener("resize", update);
-    addEventListener("hashchange", () => (readAddress(), update()));
-    update();
-    train();
+    addEventListener("hashchange", readAddress);
+    readAddress();
   }
 
   return { receive };
