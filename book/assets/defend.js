@@ -6,10 +6,7 @@
 const flamelibDefend = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const FIELDS = ["task", "n_users", "dimension", "rounds", "delta"];
-  const START = "epsilon=1"; // budget
-  const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of answers or items" };
   const BUDGETS = { epsilon: ["target ε, for all rounds together", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
-  const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
   const WORDS = {
     n_users: "people", dimension: "numbers or items", rounds: "rounds", missing: "people who may collude, or be missing", rate: "the chance of a record or person",
     noise: "the noise", steps: "steps", failure: "δ", joining: "the chance of a client", records: "records of a client", crowd: "people who may check in",
@@ -329,7 +326,7 @@ const flamelibDefend = (() => {
     const words = [mechanism.trusted, mechanism.title, ...values, why.filter(Boolean).join("; ")];
     const cells = words.map((word, column) => {
       const cell = make(column === 1 ? "th" : "td", [word], column === 1 ? { scope: "row", title: mechanism.document } : {});
-      if (word !== "") cell.dataset.label = column === 1 ? "" : COLUMNS[column];
+      if (word !== "") cell.dataset.label = column === 1 ? "" : table.tHead.rows[0].cells[column].textContent;
       return cell;
     });
     if (!one.refused) ["upper", "lower", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name] ?? ""));
@@ -560,13 +557,12 @@ const flamelibDefend = (() => {
   }
 
   function fill() {
-    form.elements.task.replaceChildren(...Object.entries(TASKS).map(([value, words]) => new Option(words, value)));
     const groups = Object.entries(BUDGETS).map(([asked, [label, symbol]]) =>
-      make("optgroup", grid.budgets[asked].map((size) => new Option(`${symbol} = ${size}`, `${asked}=${size}`, false, `${asked}=${size}` === START)), { label }),
+      make("optgroup", grid.budgets[asked].map((size) => new Option(`${symbol} = ${size}`, `${asked}=${size}`)), { label }),
     );
     form.elements.budget.replaceChildren(...groups);
+    form.elements.budget.value = "epsilon=1";
     $("trained-curve").append(...$("curve").cloneNode(true).children);
-    table.tHead.rows[0].replaceChildren(...COLUMNS.map((label) => make("th", [label], { scope: "col" })));
   }
 
   async function copied(button, text) {

@@ -1,6 +1,7 @@
 """Defend your epsilon in a browser: what it shows is on the safe side of the library, and its receipt can be run."""
 
 import functools
+import itertools
 import json
 import math
 import re
@@ -201,6 +202,32 @@ def test_an_attacker_stays_below_what_is_shown(defend: Page) -> None:
     assert 1 - found.trade_off(0.01) <= hits <= 1 - found.trade_off(0.01) + 0.001
 
 
+def _is_below(page: Page, chart: str, epsilon: float, delta: float) -> None:
+    """The drawn curve, between its corners too, is nowhere above the library's, and not needlessly below."""
+    found = Guarantee(epsilon, delta, Adjacency.REPLACE_ONE)
+    drawn = re.findall(r"([\d.e-]+) ([\d.e-]+)", page.get_attribute(f"{chart} path:first-child", "d") or "")
+    points = [(float(x) / 200, 1 - float(y) / 200) for x, y in drawn[1:]]
+    assert (points[0][0], points[-1][1]) == (0, 0), "from no false alarm to no miss"
+    for (one, missed), (other, fewer) in itertools.pairwise(points):
+        for share in (0, 0.5, 1):
+            alpha, misses = one + share * (other - one), missed + share * (fewer - missed)
+            assert misses <= found.trade_off(alpha) + 1e-12
+            assert misses >= found.trade_off(min(alpha + 2e-6, 1)) - 2e-6
+    assert f"ε = {epsilon} and δ = {delta}".replace("e-0", "e-") in (page.get_attribute(chart, "aria-label") or "")
+
+
+def test_the_trade_off_curve_is_nowhere_above_the_librarys(defend: Page) -> None:
+    for delta in ("0.001", "1e-8"):
+        _ask(defend, "mean", "10000", "16", "12", delta, "epsilon=1", trust=("others",))
+        _is_below(defend, "#defend-curve", _receipt(defend)["epsilon"]["at_most"], float(delta))
+    told = _train(defend, "opacus", TRAININGS[0])
+    _is_below(defend, "#defend-trained-curve", float(re.findall(r"at most ([\d.]+), with", told)[0]), 1e-6)
+    assert re.findall(r"at most (\d+) %", _train(defend, "opacus", TRAININGS[-1])) == ["100", "100"], "no exp is finite"
+    assert defend.locator("#defend-trained-curve").is_visible()
+    _train(defend, "checkin", TRAININGS[0])
+    assert defend.locator("#defend-trained-curve").is_hidden()
+
+
 TRAININGS = [
     ("0.01", "1", "1000", "1e-6"),
     ("0.001", "0.7", "1e5", "1e-5"),
@@ -294,13 +321,24 @@ def test_the_address_keeps_the_request_and_the_bench_leads_here(
     defend: Page, page: Page, origins: dict[str, str]
 ) -> None:
     _ask(defend, *REQUESTS[4], trust=("others", "server"))
-    kept, shown = defend.url.partition("#")[2], _shown(defend)
+    _train(defend, "participation", TRAININGS[1], joining="0.2", records="17")
+    kept, shown, trained = defend.url.partition("#")[2], _shown(defend), defend.text_content("#defend-trained-review")
     _ask(defend, *REQUESTS[0])
+    _train(defend, "opacus", TRAININGS[0])
     assert _shown(defend) != shown
+    page.goto(f"{origins['http']}/{PATH}#{kept.partition('&method')[0]}")
+    page.wait_for_selector(".fl-defend-table tbody tr")
+    assert (_shown(page), page.input_value("[name=rate]")) == (shown, "0.01"), "an address without a training"
     page.goto(f"{origins['http']}/book/bench.html#{kept}")
     page.wait_for_url(f"**/{PATH}**")
     page.wait_for_selector(".fl-defend-table tbody tr")
-    assert _shown(page) == shown
+    assert (_shown(page), page.text_content("#defend-trained-review")) == (shown, trained)
+    page.evaluate("() => { location.hash = 'method=none&budget=none&records=&rate=2&trust=server'; }")
+    page.wait_for_selector("#defend-training [name=rate][aria-invalid]")
+    assert [page.input_value(f"[name={name}]") for name in ("method", "budget", "records")] == [
+        "participation", "epsilon=1", "17",
+    ]  # fmt: skip
+    assert page.locator("[name=trust]:checked").count() == 1
     page.goto(f"{origins['http']}/book/index.html")
     doors = page.eval_on_selector_all("a.sd-stretched-link", "found => found.map(one => one.getAttribute('href'))")
     assert doors[1] == "defend.html"
@@ -310,7 +348,7 @@ def test_the_answer_prints_by_itself(defend: Page) -> None:
     _ask(defend, *REQUESTS[0])
     defend.emulate_media(media="print")
     defend.evaluate("() => document.body.classList.add('fl-sheet-only')")
-    for seen in ("#defend-review", "#defend-command", "#defend-odds"):
+    for seen in ("#defend-review", "#defend-command", "#defend-odds", "#defend-curve"):
         assert defend.locator(seen).is_visible()
     for hidden in (".fl-defend-table", ".fl-defend", "h1"):
         assert defend.locator(hidden).first.is_hidden()
