@@ -50,7 +50,7 @@ const flamelibDefend = (() => {
 
   const field = (name) => form.elements[name] ?? training.elements[name];
   const typed = (name) => field(name).value.replace(/[,\s_]/g, "");
-  const trusted = () => [...form.elements.trust].filter((box) => box.checked).map((box) => box.value);
+  const relied = () => [...form.elements.trust].filter((box) => box.checked).map((box) => box.value);
 
   function whole(name, least) {
     const value = Number(typed(name));
@@ -85,7 +85,7 @@ const flamelibDefend = (() => {
     if (!(found.delta > 0 && found.delta < 1)) throw new Refused("delta", `δ must be a number between 0 and 1, such as 1e-8, got “${form.elements.delta.value}”.`);
     [found.asked, found.size] = form.elements.budget.value.split("=");
     found.size = Number(found.size);
-    found.trust = ["nobody", ...trusted()];
+    found.trust = ["nobody", ...relied()];
     return found;
   }
 
@@ -268,24 +268,19 @@ const flamelibDefend = (() => {
   }
 
   function receipt(one, asked) {
-    const { mechanism } = one;
+    const { name: mechanism, document, statement, theorem, adjacency, rests_on, trusted } = one.mechanism;
     return {
       what: "a certified epsilon, recorded by flamelib and read on the safe side",
       request: Object.fromEntries(FIELDS.map((name) => [name, asked[name]])),
       asked: { [asked.asked]: asked.size },
       people: asked.people,
       colluding_or_missing: asked.missing,
-      mechanism: mechanism.name,
-      document: mechanism.document,
-      statement: mechanism.statement,
-      theorem: mechanism.theorem,
+      mechanism, document, statement, theorem,
       edition: grid.edition,
-      parameter: { [mechanism.asked]: one.budget },
+      parameter: { [one.mechanism.asked]: one.budget },
       epsilon: { at_most: one.upper, at_least: one.lower, computed_at: one.point },
       delta: asked.delta,
-      adjacency: mechanism.adjacency,
-      rests_on: mechanism.rests_on,
-      trusted: mechanism.trusted,
+      adjacency, rests_on, trusted,
       error_at_most: one.error,
       bytes_about: one.bytes,
       sampling_rate: grid.sampling_rate,
@@ -539,7 +534,7 @@ const flamelibDefend = (() => {
   }
 
   function keep(from) {
-    for (const { name } of from.elements) if (name) kept.set(name, name === "trust" ? trusted().join("+") : typed(name));
+    for (const { name } of from.elements) if (name) kept.set(name, name === "trust" ? relied().join("+") : typed(name));
     if (location.hash !== `#${kept}`) history.replaceState(null, "", `#${kept}`);
   }
 
