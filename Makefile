@@ -114,7 +114,8 @@ clean: ## forget everything that was made, the environment too
 
 # The environment is made anew only when what it is made from differs from what it was made from. A mark says
 # that an installation is at work: one that was killed is started over. So is one that was copied or moved with its
-# clone, for its programs and the path to this code are those of the place where it was made.
+# clone, for its programs and the path to this code are those of the place where it was made.  A module is compiled when
+# it is first imported: most never are, and one process compiling all takes as long as unpacking them.
 venv:
 	@place="$$(cat $(VENV)/place.txt 2>/dev/null || pwd -P)"; \
 	if [ "$$place" = "$$(pwd -P)" ] && cat requirements.lock pyproject.toml | cmp -s - $(VENV)/installed.txt; then exit 0; fi; \
@@ -132,6 +133,6 @@ venv:
 	  || echo "  none was found; the usual one is taken"; \
 	fi; \
 	echo "  the packages of requirements.lock"; \
-	$$pip install -q -r requirements.lock 2> $(VENV)/pip.log || { grep -v '^WARNING' $(VENV)/pip.log >&2; exit 1; }; \
+	$$pip install -q --no-compile -r requirements.lock 2> $(VENV)/pip.log || { grep -v '^WARNING' $(VENV)/pip.log >&2; exit 1; }; \
 	$$pip install -q --no-deps --no-build-isolation -e . 2> $(VENV)/pip.log || { cat $(VENV)/pip.log >&2; exit 1; }; \
 	pwd -P > $(VENV)/place.txt; cat requirements.lock pyproject.toml > $(VENV)/installed.txt; rm -f $(VENV)/installing
