@@ -102,7 +102,10 @@ class GaussianLaw:
         return np.unique(np.concatenate([self.middle + left, self.middle + up * np.expm1(u), [0.0, self.mean]]))
 
     def calls(self, x: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """``E[(X-x)_+]``, ``E[(x-X)_+]``, ``P[X > x]`` and ``P[X < x]``, on the tail's side without cancellation."""
+        """``E[(L-x)_+]``, ``E[(x-L)_+]``, ``P[L > x]`` and ``P[L < x]``, times the probability of a blanket message.
+
+        On the tail's side they do not cancel.
+        """
         up, down = self.sizes
         call, put, tail, head = np.empty((4, *x.shape))
         gap = x - self.middle
@@ -117,13 +120,13 @@ class GaussianLaw:
             found = self._beyond(-np.log1p(-np.where(inside, gap / up, 0.5)), up, -1)
             put[here], head[here] = (np.where(inside, values, 0) for values in found)
         call[here], tail[here] = put[here] - x[here] + self.mean / self.mass, 1 - head[here]
-        there, absent = self.rate * self.mass, 1 - self.rate
-        return (
-            there * call + self.kept * np.maximum(-x, 0) + absent * np.maximum(self.mean - x, 0),
-            there * put + self.kept * np.maximum(x, 0) + absent * np.maximum(x - self.mean, 0),
-            there * tail + self.kept * (x < 0) + absent * (x < self.mean),
-            there * head + self.kept * (x > 0) + absent * (x > self.mean),
-        )
+        there = self.rate * self.mass
+        return there * call, there * put, there * tail, there * head
+
+    @property
+    def atoms(self) -> list[tuple[float, float]]:
+        """Values of X other than L, neither of them positive, and their probabilities."""
+        return [(value, p) for value, p in ((0.0, self.kept), (self.mean, 1 - self.rate)) if p]
 
     def _beyond(self, u: Reals, size: float, sign: int) -> tuple[Reals, Reals]:
         """Mean of ``size |exp(sign v) - exp(sign u)|`` over v beyond u on one leg, and the leg's probability there.
@@ -195,17 +198,21 @@ def _split(law: GaussianLaw, n_users: int, rtol: float) -> "_Split | None":
     x = law.points()
     calls, puts, tails, heads = law.calls(x)
     gap = -n_users * law.mean
-    # S is above X - gap on the average of all others (Jensen).
-    floor = n_users * float(law.calls(np.array([gap + law.mean]))[0][0])
+    # About what one value that is larger than the sum of all others is on average gives.
+    one = law.calls(np.array([gap + law.mean]))
+    floor = float(one[0][0]) * min(n_users, 1 / max(float(one[2][0]), MIN_CALL))
     negligible = (x > 0) & (n_users * calls <= 0.03 * rtol * floor)
     count = 1 + min(int(negligible.argmax()) if negligible.any() else len(x), int(np.flatnonzero(calls > MIN_CALL)[-1]))
     x, tails = x[:count], tails[:count]
     if x[-1] <= 0:
         return None
     pivot = min(max(int(np.searchsorted(x, law.middle)), 1), count - 2)
-    masses = np.maximum(_masses(x, calls[:count] - calls[count - 1], puts[:count], pivot, 1.0, 0.0), 0)
+    masses = np.maximum(_masses(x, calls[:count] - calls[count - 1], puts[:count], pivot, law.rate * law.mass, 0.0), 0)
+    for value, probability in law.atoms:
+        masses[np.searchsorted(x, value)] += probability
     rare = (x > 0) & (n_users * tails <= MEAN_LARGE)
     cut = int(rare.argmax()) if rare.any() else count - 1
+    cut = max(cut, int(np.searchsorted(x, 0.0, "right")))
     with np.errstate(divide="ignore"):
         logs = np.log(n_users * masses)
     for _ in range(8):
@@ -262,7 +269,7 @@ def _saddle(x: Reals, masses: Reals, n_users: int, shift: float) -> float:
 
 @dataclass(frozen=True)
 class _Split:
-    """Bulk (points and masses up to the cut, for tilts only) and ends; ``floor`` bounds log E[S_+] from below."""
+    """Bulk (points and masses up to the cut, for tilts only) and ends; ``floor`` is about log E[S_+] at least."""
 
     law: GaussianLaw
     n: int
@@ -329,12 +336,10 @@ class _Split:
 
     def lattice(self, t: float, upper: bool) -> tuple[float, Reals, Reals, float, int]:
         """Step for this tilt, points as multiples of it, masses of the bulk, what is left out below, contiguous points."""
-        law, gap = self.law, -self.n * self.law.mean
+        law = self.law
         h = math.sqrt(8 * self.rtol / max(self.n * law.rate * law.mass, 1.0)) / t
-        if law.rate < 1 and -law.mean > h:  # who is absent stands on the lattice
+        if law.rate < 1 and -law.mean > h / 1000:  # who is absent stands on the lattice
             h = -law.mean / math.ceil(-law.mean / h)
-        elif law.rate < 1 and gap * t * t * h / 2 * min(1 - law.rate, law.kept or 1.0) > self.rtol:
-            h = -law.mean
         x, masses = self.bulk
         tilted = masses * np.exp(t * (x - x[-1]))
         away = np.where(tilted > 0, x, 0.0)
@@ -342,9 +347,11 @@ class _Split:
         std = math.sqrt(float(tilted @ (away - tilted @ away) ** 2))
         fine = int(min(max(std / h, 64), 1024))
         right = _indices(max(self.cut / h, 2), fine)
-        left = _indices(max(min(-self.bottom / h, 50 / (t * h)), 3), fine)
-        left = np.append(left[:-1], _indices(-self.bottom / h, 12, left[-1]))
-        index = np.append(-left[:0:-1], right)
+        bottom = max(-self.bottom, -law.mean)
+        left = _indices(max(min(bottom / h, 50 / (t * h)), 3), fine)
+        left = np.append(left[:-1], _indices(bottom / h, 12, left[-1]))
+        places = [round(value / h) for value, _ in law.atoms] + [math.floor(value / h) for value, _ in law.atoms]
+        index = np.unique(np.concatenate([-left, right, places]))
         return h, *(self._above if upper else self._below)(index, h), fine
 
     def _calls(self, x: Reals) -> tuple[Reals, Reals, Reals, Reals]:
@@ -358,8 +365,22 @@ class _Split:
     def _above(self, index: Reals, h: float) -> tuple[Reals, Reals, float]:
         """Masses of chords."""
         calls, puts, *_ = self._calls(h * index)
-        masses = _masses(index, calls / h, puts / h, self._pivot(index, h), 1 - self.above[1], 0.0)
+        masses = _masses(index, calls / h, puts / h, self._pivot(index, h), self._mass, 0.0)
+        self._add_atoms(index, masses, h, up=True)
         return index[masses > 0], masses[masses > 0], 0.0
+
+    @property
+    def _mass(self) -> float:
+        """Probability of a blanket message below the cut."""
+        return self.law.rate * self.law.mass - self.above[1]
+
+    def _add_atoms(self, index: Reals, masses: Reals, h: float, up: bool) -> None:
+        """Atoms that are not on the lattice are moved to one side."""
+        for value, probability in self.law.atoms:
+            at = round(value / h)
+            if abs(at - value / h) > 1e-9:
+                at = math.ceil(value / h) if up else math.floor(value / h)
+            masses[int(np.searchsorted(index, at))] += probability
 
     def _below(self, index: Reals, h: float) -> tuple[Reals, Reals, float]:
         """Masses below the tangents at the middles of all cells: at a point the lower one of two."""
@@ -370,17 +391,20 @@ class _Split:
         # The last mass is moved down.
         calls[-1] = 0
         calls[max(int((np.append(calls[1:], 0.0) <= 0).argmax()), 1) :] = 0
-        mass = 1 - self.above[1]
-        forward = self.law.mean - self.above[2] - mass * x
+        forward = self.law.rate * self.law.mean - self.above[2] - self._mass * x
         puts[pivot:], calls[:pivot] = calls[pivot:] - forward[pivot:], puts[:pivot] + forward[:pivot]
         kept = np.arange(len(x))
         while True:
             at = min(max(int(np.searchsorted(kept, pivot)), 1), len(kept) - 2)
-            masses = _masses(index[kept], calls[kept] / h, puts[kept] / h, at, mass, dropped)
+            masses = _masses(index[kept], calls[kept] / h, puts[kept] / h, at, self._mass, dropped)
             if masses.min() >= 0:
-                return index[kept], masses, dropped
+                break
             # A concave corner lies above the line between its neighbours.
             kept = kept[masses >= 0]
+        found = np.zeros(len(x))
+        found[kept] = masses
+        self._add_atoms(index, found, h, up=False)
+        return index[found > 0], found[found > 0], dropped
 
     def _pivot(self, index: Reals, h: float) -> int:
         return min(max(int(np.searchsorted(h * index, self.law.middle)), 1), len(index) - 2)
@@ -449,42 +473,76 @@ class _Rest:
             self.tilts.append(_Tilt(self, self.tilts[-1].next if self.tilts else 0.0))
         return self.tilts[which]
 
+    def log_power(self, t: float) -> float:
+        """Upper bound of ``n log M(t)``, by the coarse points."""
+        x, masses = self.split.bulk
+        top = t * float(x[-1])
+        if top > 30:
+            log_moment = top + math.log(float(masses @ np.exp(t * x - top)))
+            return self.n * log_moment + self.n * ROUNDING_32 * (1 + abs(log_moment) + top)
+        growth = np.expm1(t * x)
+        return self.n * (math.log1p(float(masses @ growth) - self.missing) + 1e-13 * (1 + float(masses @ np.abs(growth)))) if float(masses @ growth) - self.missing > -0.9 else self.n * math.log(float(masses @ (1 + growth)) + 1e-13)
+
     def log_more(self, large: Reals, masses: Reals, k: int) -> float:
         """Chernoff's bound of what more than k large values add, by the best of several tilts."""
         best = math.inf
-        last = self.tilts[-1]
-        tilts = [(tilt.t, tilt.log_m, tilt.slack) for tilt in self.tilts]
-        smaller = [(last.t * 4.0**-i, last.log_moment(last.step * 4.0**-i), last.slack) for i in range(1, 12)]
-        for t, log_moment, slack in tilts + smaller:
+        last = self.tilts[-1].t
+        for t in [*(tilt.t for tilt in self.tilts), *(last * 4.0**-i for i in range(1, 12))]:
             if t * large[-1] < 600:
-                log_ratio = math.log(self.n * float(masses @ np.exp(t * large))) - log_moment
+                log_power = self.log_power(t)
+                log_ratio = math.log(self.n * float(masses @ np.exp(t * large))) - log_power / self.n
                 share = math.exp(min(log_ratio, 600.0)) / (k + 2)  # of two successive terms, at most
                 if share < 1:
                     first = (k + 1) * log_ratio - math.lgamma(k + 2) - math.log1p(-share)
-                    best = min(best, self.n * log_moment - 1 - math.log(t) + first + slack)
+                    best = min(best, log_power - 1 - math.log(t) + first)
         return best
 
 
 class _Tilt:
-    """The tilted law of one value, and the transform of it at the frequencies of a period of the sum."""
+    """A tilt, the saddle point of one x; Chernoff's bound by the coarse points, whose chords lie above."""
 
     def __init__(self, rest: _Rest, centre: float) -> None:
         x, masses = rest.split.bulk
+        n, self.rest = rest.n, rest
+        t = self.t = _saddle(x, masses, n, centre)
+        law = masses * np.exp(t * (x - x[-1]))
+        law /= law.sum()
+        away = np.where(law > 0, x, 0.0)
+        mean = float(law @ away)
+        self.spread = math.sqrt(n * float(law @ (away - mean) ** 2))
+        # Below the end, the tilt is nearly right.
+        self.end = max(centre + 3 * self.spread, 3 / t - n * mean)
+        self.next = self.end + 2 * self.spread + 2 / t
+        self.log_power = rest.log_power(t)
+
+    def chernoff(self, x: Reals, m: int) -> Reals:
+        """Bound of ``log G(x)`` with m values."""
+        return np.asarray(m / self.rest.n * self.log_power + self.t * x - 1 - math.log(self.t))
+
+    def log_calls(self, x: Reals, m: int, upper: bool) -> Reals:
+        """Upper or lower bound of ``log G(x)`` with m values."""
+        found = self.line.log_calls(x, m, upper)
+        return np.minimum(found, self.chernoff(x, m)) if upper else found
+
+    @cached_property
+    def line(self) -> "_Line":
+        return _Line(self.rest, self.t)
+
+
+class _Line:
+    """The transform of the tilted law of one value, at the frequencies of a period of the sum."""
+
+    def __init__(self, rest: _Rest, t: float) -> None:
         n = self.n = rest.n
-        self.rest, self.t = rest, _saddle(x, masses, n, centre)
-        self.h, self.x, self.masses, dropped, self.fine = rest.split.lattice(self.t, rest.upper)
+        self.h, self.x, self.masses, dropped, self.fine = rest.split.lattice(t, rest.upper)
         self.missing = rest.missing + dropped
-        self.step = self.t * self.h  # the tilt in units of the lattice
+        self.step = t * self.h  # the tilt in units of the lattice
         self.log_m = self.log_moment(self.step)
         law = self.masses * np.exp(self.step * (self.x - self.x[-1]))
         self.law = law / law.sum()
         away = np.where(law > 0, self.x, 0.0)
         self.mean = float(self.law @ away)
-        self.std = math.sqrt(float(self.law @ (away - self.mean) ** 2))
-        self.spread = math.sqrt(n) * self.std * self.h
-        # Below the end, the tilt is nearly right.
-        self.end = max(centre + 3 * self.spread, 3 / self.t - n * self.mean * self.h)
-        self.next = self.end + 2 * self.spread + 2 / self.t
+        self.spread = math.sqrt(n * float(self.law @ (away - self.mean) ** 2))
         growth = np.expm1(np.minimum(self.step * self.x, 600.0))
         rounding = float(self.masses @ np.abs(growth)) + self.missing
         curved = float(self.masses @ (growth - self.step * self.x))
@@ -502,10 +560,7 @@ class _Tilt:
 
     @cached_property
     def period(self) -> int:
-        return next_fast_len(math.ceil(16 * self.spread / self.h + 80 / self.step), real=True)
-
-    def chernoff(self, x: Reals, m: int) -> Reals:
-        return np.asarray(m * self.log_m + self.t * x - 1 - math.log(self.t) + self.slack)
+        return next_fast_len(math.ceil(16 * self.spread + 80 / self.step), real=True)
 
     @cached_property
     def transform(self) -> tuple[Reals, Complexes, Reals, float, bool]:
@@ -584,6 +639,7 @@ class _Tilt:
         sign = 1 if upper else -1
         if not upper:
             value = value - self._aliases(at, m)
+        value = np.where(np.isnan(value), math.inf if upper else 0.0, value)
         return np.asarray(
             m * self.log_m + t * at + np.log(self.h * np.maximum(value + sign * error, SMALLEST)) + sign * self.slack
         )
@@ -591,7 +647,7 @@ class _Tilt:
     def _aliases(self, x: Reals, m: int) -> Reals:
         """Chernoff's bound of copies of B one or more periods away, which are added to the sum."""
         total, centre = np.zeros(len(x)), x + m * self.mean
-        size = min(8 * self.h / max(self.spread, SMALLEST), self.step / 2)
+        size = min(8 / max(self.spread, SMALLEST), self.step / 2)
         for shift in (size, -size):
             moment = self.log_moment(self.step + shift) - self.log_m - shift * self.mean
             log_bound = m * moment + shift * centre - abs(shift) * self.period - 1 - math.log(self.step + shift)
