@@ -99,7 +99,9 @@ class GaussianLaw:
         u = np.linspace(0, min(self.max_u + 28 / self.noise_std, 690.0 - self.epsilon), 300)
         up, down = self.sizes
         left = -down * np.expm1(u) if self.blanket else up * np.expm1(-u)
-        return np.unique(np.concatenate([self.middle + left, self.middle + up * np.expm1(u), [0.0, self.mean]]))
+        right = self.middle + up * np.expm1(u)
+        near = -self.middle * np.geomspace(1e-3, 1, 20)
+        return np.unique(np.concatenate([self.middle + left, right, near, [0.0, self.mean]]))
 
     def calls(self, x: Reals) -> tuple[Reals, Reals, Reals, Reals]:
         """``E[(L-x)_+]``, ``E[(x-L)_+]``, ``P[L > x]`` and ``P[L < x]``, times the probability of a blanket message.
@@ -215,7 +217,8 @@ def _split(law: GaussianLaw, n_users: int, rtol: float) -> "_Split | None":
     cut = max(cut, int(np.searchsorted(x, 0.0, "right")))
     with np.errstate(divide="ignore"):
         logs = np.log(n_users * masses)
-    for _ in range(8):
+    few = n_users * float(tails[x >= 0][0]) <= MEAN_LARGE  # values above 0: all of them are large
+    for _ in range(0 if few else 8):
         t = _saddle(x[: cut + 1], masses[: cut + 1], n_users, 0.0)
         # Raised to where the tilted law is least.
         tilted = logs + t * x
@@ -299,7 +302,10 @@ class _Split:
         for k in range(self.n + 1):
             with np.errstate(divide="ignore"):
                 logs = log_ways + np.log(weights)
-            total = logaddexp(total, rest.log_total(sums, logs, k, max(total, self.floor) - LOG_NEGLIGIBLE))
+            found = rest.log_total(sums, logs, k, max(total, self.floor) - LOG_NEGLIGIBLE)
+            if k == 0:  # without large values, not more than the positive parts of all
+                found = min(found, math.log(max(self.n * float(self._calls(np.zeros(1))[0][0]), SMALLEST)))
+            total = logaddexp(total, found)
             if k == self.n or not len(large):
                 break
             more = rest.log_more(large, masses, k)
@@ -334,25 +340,29 @@ class _Split:
         keep = masses > 0
         return np.clip(first[keep] / masses[keep], x[:-1][keep], x[1:][keep]), masses[keep]
 
-    def lattice(self, t: float, upper: bool) -> tuple[float, Reals, Reals, float, int]:
-        """Step for this tilt, points as multiples of it, masses of the bulk, what is left out below, contiguous points."""
+    def lattice(self, t: float, upper: bool) -> tuple[float, float, Reals, Reals, float, int]:
+        """Step for this tilt, origin, points as multiples of the step, masses of the bulk, what is left out below, contiguous points."""
         law = self.law
         h = math.sqrt(8 * self.rtol / max(self.n * law.rate * law.mass, 1.0)) / t
-        if law.rate < 1 and -law.mean > h / 1000:  # who is absent stands on the lattice
-            h = -law.mean / math.ceil(-law.mean / h)
+        origin, rarer = 0.0, min(1 - law.rate, law.kept) if law.kept else 0.0
+        if law.rate < 1 and law.mean < 0:  # who is absent stands on the lattice
+            if -law.mean < h and self.n * rarer * -law.mean * t < self.rtol / 2:
+                origin = law.mean if 1 - law.rate > law.kept else 0.0
+            else:
+                h = -law.mean / math.ceil(-law.mean / h)
         x, masses = self.bulk
         tilted = masses * np.exp(t * (x - x[-1]))
         away = np.where(tilted > 0, x, 0.0)
         tilted /= tilted.sum()
         std = math.sqrt(float(tilted @ (away - tilted @ away) ** 2))
         fine = int(min(max(std / h, 64), 1024))
-        right = _indices(max(self.cut / h, 2), fine)
-        bottom = max(-self.bottom, -law.mean)
+        right = _indices(max((self.cut - origin) / h, 2), fine)
+        bottom = origin - min(self.bottom, law.mean)
         left = _indices(max(min(bottom / h, 50 / (t * h)), 3), fine)
         left = np.append(left[:-1], _indices(bottom / h, 12, left[-1]))
-        places = [round(value / h) for value, _ in law.atoms] + [math.floor(value / h) for value, _ in law.atoms]
+        places = [side((value - origin) / h) for value, _ in law.atoms for side in (round, math.floor, math.ceil)]
         index = np.unique(np.concatenate([-left, right, places]))
-        return h, *(self._above if upper else self._below)(index, h), fine
+        return h, origin, *(self._above if upper else self._below)(index, h, origin), fine
 
     def _calls(self, x: Reals) -> tuple[Reals, Reals, Reals, Reals]:
         """Those of the bulk."""
@@ -362,11 +372,11 @@ class _Split:
         calls = np.where(beyond, 0, np.maximum(calls - call - tail * (self.cut - x), 0))
         return calls, puts, np.where(beyond, 0, np.maximum(tails - tail, 0)), heads
 
-    def _above(self, index: Reals, h: float) -> tuple[Reals, Reals, float]:
+    def _above(self, index: Reals, h: float, origin: float) -> tuple[Reals, Reals, float]:
         """Masses of chords."""
-        calls, puts, *_ = self._calls(h * index)
-        masses = _masses(index, calls / h, puts / h, self._pivot(index, h), self._mass, 0.0)
-        self._add_atoms(index, masses, h, up=True)
+        calls, puts, *_ = self._calls(origin + h * index)
+        masses = _masses(index, calls / h, puts / h, self._pivot(origin + h * index), self._mass, 0.0)
+        self._add_atoms(index, masses, h, origin, up=True)
         return index[masses > 0], masses[masses > 0], 0.0
 
     @property
@@ -374,23 +384,29 @@ class _Split:
         """Probability of a blanket message below the cut."""
         return self.law.rate * self.law.mass - self.above[1]
 
-    def _add_atoms(self, index: Reals, masses: Reals, h: float, up: bool) -> None:
+    def _add_atoms(self, index: Reals, masses: Reals, h: float, origin: float, up: bool) -> None:
         """Atoms that are not on the lattice are moved to one side."""
         for value, probability in self.law.atoms:
-            at = round(value / h)
-            if abs(at - value / h) > 1e-9:
-                at = math.ceil(value / h) if up else math.floor(value / h)
+            exact = (value - origin) / h
+            at = round(exact)
+            if abs(at - exact) > 1e-9:
+                at = math.ceil(exact) if up else math.floor(exact)
             masses[int(np.searchsorted(index, at))] += probability
 
-    def _below(self, index: Reals, h: float) -> tuple[Reals, Reals, float]:
+    def _below(self, index: Reals, h: float, origin: float) -> tuple[Reals, Reals, float]:
         """Masses below the tangents at the middles of all cells: at a point the lower one of two."""
-        x, half, pivot = h * index, h * np.diff(index) / 2, self._pivot(index, h)
-        dropped = float(self.law.calls(x[:1])[3][0])
-        mids, middle_puts, tails, heads = self._calls((x[1:] + x[:-1]) / 2)
-        calls, puts = _lower(mids, -tails * half), _lower(middle_puts, heads * half)
-        # The last mass is moved down.
-        calls[-1] = 0
-        calls[max(int((np.append(calls[1:], 0.0) <= 0).argmax()), 1) :] = 0
+        x, half = origin + h * index, h * np.diff(index) / 2
+        pivot = self._pivot(x)
+        call, put, tail, head = self._calls(x)
+        calls, puts, tails, heads = self._calls((x[1:] + x[:-1]) / 2)
+        dropped = float(head[0])
+        # Where the tangent at the middle becomes negative, that at the end.
+        bad = calls < tails * half
+        right, left = np.where(bad, call[1:], calls - tails * half), np.where(bad, call[1:] + 2 * tail[1:] * half, calls + tails * half)
+        calls = np.concatenate([left[:1], np.minimum(right[:-1], left[1:]), right[-1:]])
+        bad = puts < heads * half
+        left, right = np.where(bad, put[:-1], puts - heads * half), np.where(bad, put[:-1] + 2 * head[:-1] * half, puts + heads * half)
+        puts = np.concatenate([left[:1], np.minimum(right[:-1], left[1:]), right[-1:]])
         forward = self.law.rate * self.law.mean - self.above[2] - self._mass * x
         puts[pivot:], calls[:pivot] = calls[pivot:] - forward[pivot:], puts[:pivot] + forward[:pivot]
         kept = np.arange(len(x))
@@ -403,17 +419,11 @@ class _Split:
             kept = kept[masses >= 0]
         found = np.zeros(len(x))
         found[kept] = masses
-        self._add_atoms(index, found, h, up=False)
+        self._add_atoms(index, found, h, origin, up=False)
         return index[found > 0], found[found > 0], dropped
 
-    def _pivot(self, index: Reals, h: float) -> int:
-        return min(max(int(np.searchsorted(h * index, self.law.middle)), 1), len(index) - 2)
-
-
-def _lower(values: Reals, rise: Reals) -> Reals:
-    """At the ends of all cells, the lower one of the tangents at the middles of both cells."""
-    left, right = values - rise, values + rise
-    return np.concatenate([left[:1], np.minimum(right[:-1], left[1:]), right[-1:]])
+    def _pivot(self, x: Reals) -> int:
+        return min(max(int(np.searchsorted(x, self.law.middle)), 1), len(x) - 2)
 
 
 def _regrid(x: Reals, masses: Reals, grid: Reals, upper: bool) -> tuple[Reals, Reals]:
@@ -424,7 +434,8 @@ def _regrid(x: Reals, masses: Reals, grid: Reals, upper: bool) -> tuple[Reals, R
         found = np.bincount(cell, masses - share, len(grid)) + np.bincount(cell + 1, share, len(grid))
         return grid[found > 0], found[found > 0]
     found, moment = np.bincount(cell, masses), np.bincount(cell, masses * x)
-    return moment[found > 0] / found[found > 0], found[found > 0]
+    keep = np.flatnonzero(found > 0)
+    return np.clip(moment[keep] / found[keep], grid[keep], np.append(grid, math.inf)[keep + 1]), found[keep]
 
 
 class _Rest:
@@ -465,7 +476,7 @@ class _Rest:
         slope = certain + math.log(-math.expm1(before - certain)) - math.log(step)
         if slope < log_mass - self.split.rtol / 3:
             return None
-        return np.asarray(np.logaddexp(at_end, (log_mass if self.upper else slope) + np.log(x - tilt.end)))
+        return np.asarray(np.logaddexp(at_end, (log_mass if self.upper else slope) + np.log(np.maximum(x - tilt.end, SMALLEST))))
 
     def _tilt(self, which: int) -> "_Tilt":
         """The first tilt is the saddle point at 0, each further one that of an x beyond the end of the one before."""
@@ -534,7 +545,7 @@ class _Line:
 
     def __init__(self, rest: _Rest, t: float) -> None:
         n = self.n = rest.n
-        self.h, self.x, self.masses, dropped, self.fine = rest.split.lattice(t, rest.upper)
+        self.h, self.origin, self.x, self.masses, dropped, self.fine = rest.split.lattice(t, rest.upper)
         self.missing = rest.missing + dropped
         self.step = t * self.h  # the tilt in units of the lattice
         self.log_m = self.log_moment(self.step)
@@ -613,7 +624,7 @@ class _Line:
     def log_calls(self, x: Reals, m: int, upper: bool) -> Reals:
         """Upper or lower bound of ``log G(x)`` with m values; linear between whole numbers x."""
         y, logs, errors, beyond, is_all = self.transform
-        t, at = self.step, x / self.h
+        t, at = self.step, (x + m * self.origin) / self.h
         low = np.floor(at)
         share = at - low
         kernel = 1 / (4 * np.sinh((t + 1j * y) / 2) ** 2)
