@@ -450,8 +450,16 @@ class _Rest:
         m, total, start, which = self.n - k, -math.inf, 0, 0
         if m == 0:
             return _log_sum(logs + np.log(np.maximum(x, SMALLEST)))
+        if not len(x):
+            return -math.inf
+        t, log_powers = self.rough
+        rough = logs + (m / self.n * log_powers - 1 - np.log(t) + t * x[:, None]).min(axis=1)
+        used = rough > least - math.log(len(x))
+        if self.upper and not used.all():
+            total = _log_sum(rough[~used])
+        x, logs = x[used], logs[used]
         while start < len(x):
-            tilt = self._tilt(which)
+            tilt = self._tilt(which, float(x[0]))
             here = slice(start, int(np.searchsorted(x, tilt.end, "right")))
             bounds = logs[here] + tilt.chernoff(x[here], m)
             used = bounds > least - math.log(len(x))
@@ -478,11 +486,17 @@ class _Rest:
             return None
         return np.asarray(np.logaddexp(at_end, (log_mass if self.upper else slope) + np.log(np.maximum(x - tilt.end, SMALLEST))))
 
-    def _tilt(self, which: int) -> "_Tilt":
-        """The first tilt is the saddle point at 0, each further one that of an x beyond the end of the one before."""
+    def _tilt(self, which: int, first: float) -> "_Tilt":
+        """The first tilt is the saddle point at the first x, each further one that of an x beyond the one before."""
         if which == len(self.tilts):
-            self.tilts.append(_Tilt(self, self.tilts[-1].next if self.tilts else 0.0))
+            self.tilts.append(_Tilt(self, self.tilts[-1].next if self.tilts else first))
         return self.tilts[which]
+
+    @cached_property
+    def rough(self) -> tuple[Reals, Reals]:
+        """Tilts over many orders of magnitude, and bounds of ``n log M`` there."""
+        t = _saddle(*self.split.bulk, self.n, 0.0) * 1.5 ** -np.arange(80.0)
+        return t, np.array([self.log_power(one) for one in t])
 
     def log_power(self, t: float) -> float:
         """Upper bound of ``n log M(t)``, by the coarse points."""
@@ -497,10 +511,8 @@ class _Rest:
     def log_more(self, large: Reals, masses: Reals, k: int) -> float:
         """Chernoff's bound of what more than k large values add, by the best of several tilts."""
         best = math.inf
-        last = self.tilts[-1].t
-        for t in [*(tilt.t for tilt in self.tilts), *(last * 4.0**-i for i in range(1, 12))]:
+        for t, log_power in zip(*(one.tolist() for one in self.rough), strict=True):
             if t * large[-1] < 600:
-                log_power = self.log_power(t)
                 log_ratio = math.log(self.n * float(masses @ np.exp(t * large))) - log_power / self.n
                 share = math.exp(min(log_ratio, 600.0)) / (k + 2)  # of two successive terms, at most
                 if share < 1:
@@ -547,6 +559,7 @@ class _Line:
         n = self.n = rest.n
         self.h, self.origin, self.x, self.masses, dropped, self.fine = rest.split.lattice(t, rest.upper)
         self.missing = rest.missing + dropped
+        self.waves: dict[int, tuple[Complexes, float, float]] = {}
         self.step = t * self.h  # the tilt in units of the lattice
         self.log_m = self.log_moment(self.step)
         law = self.masses * np.exp(self.step * (self.x - self.x[-1]))
@@ -571,7 +584,7 @@ class _Line:
 
     @cached_property
     def period(self) -> int:
-        return next_fast_len(math.ceil(16 * self.spread + 80 / self.step), real=True)
+        return next_fast_len(math.ceil(16 * self.spread + 60 / self.step), real=True)
 
     @cached_property
     def transform(self) -> tuple[Reals, Complexes, Reals, float, bool]:
@@ -623,27 +636,19 @@ class _Line:
 
     def log_calls(self, x: Reals, m: int, upper: bool) -> Reals:
         """Upper or lower bound of ``log G(x)`` with m values; linear between whole numbers x."""
-        y, logs, errors, beyond, is_all = self.transform
+        y, *_, is_all = self.transform
         t, at = self.step, (x + m * self.origin) / self.h
         low = np.floor(at)
         share = at - low
-        kernel = 1 / (4 * np.sinh((t + 1j * y) / 2) ** 2)
-        wave = np.exp(m * logs) * kernel
-        size = np.abs(kernel) * np.exp(max(m - 1, 0) * logs.real)
+        wave, error, per_distance = self._wave(m)
         if is_all:
-            whole = irfft(wave, self.period)
-            values = [whole[(points % self.period).astype(np.int64)] for points in (low, low + 1)]
-            norm = float(np.linalg.norm(wave)) / math.sqrt(self.period)
-            error = m * float(errors[0]) * float(size.max()) + 5 * UNIT * math.log2(self.period) * 1.5 * norm
+            values = [wave.real[(points % self.period).astype(np.int64)] for points in (low, low + 1)]
         else:
-            wave[0] /= 2
             phase = np.outer(low + m * self.mean, y)
-            turned = np.exp(1j * y) if share.any() else 1.0
             cosine, sine = np.cos(phase), np.sin(phase)
-            values = [2 / self.period * (cosine @ one.real - sine @ one.imag) for one in (wave, wave * turned)]
-            distance = m * abs(self.mean) + float(np.abs(low).max())
-            error = 2 / self.period * float(size @ (m * errors + ROUNDING_32 * (8 + y * distance)))
-            error += beyond * float(np.abs(kernel[-1]))
+            turned = wave * np.exp(1j * y)
+            values = [2 / self.period * (cosine @ one.real - sine @ one.imag) for one in (wave, turned)]
+            error += per_distance * (m * abs(self.mean) + float(np.abs(low).max()))
         # In units of exp(t x).
         value = (1 - share) * values[0] * np.exp(-t * share) + share * values[1] * np.exp(t * (1 - share))
         error *= math.exp(t) if share.any() else 1.0
@@ -654,6 +659,23 @@ class _Line:
         return np.asarray(
             m * self.log_m + t * at + np.log(self.h * np.maximum(value + sign * error, SMALLEST)) + sign * self.slack
         )
+
+    def _wave(self, m: int) -> tuple[Complexes, float, float]:
+        """The integrand for m values, or all sums; the error, and that by the distance of a point."""
+        if m not in self.waves:
+            y, logs, errors, beyond, is_all = self.transform
+            kernel = 1 / (4 * np.sinh((self.step + 1j * y) / 2) ** 2)
+            wave = np.exp(m * logs) * kernel
+            size = np.abs(kernel) * np.exp(max(m - 1, 0) * logs.real)
+            if is_all:
+                norm = 5 * UNIT * math.log2(self.period) * 1.5 * float(np.linalg.norm(wave)) / math.sqrt(self.period)
+                found = irfft(wave, self.period), m * float(errors[0]) * float(size.max()) + norm, 0.0
+            else:
+                wave[0] /= 2
+                error = 2 / self.period * float(size @ (m * errors + 8 * ROUNDING_32)) + beyond * float(np.abs(kernel[-1]))
+                found = wave, error, 2 / self.period * ROUNDING_32 * float(size @ y)
+            self.waves = {m: found}
+        return self.waves[m]
 
     def _aliases(self, x: Reals, m: int) -> Reals:
         """Chernoff's bound of copies of B one or more periods away, which are added to the sum."""
