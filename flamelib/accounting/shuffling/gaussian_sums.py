@@ -45,7 +45,7 @@ MAX_NOISE_STD = 1e6  # largest noise_std in the numerics (larger ones cancel); d
 MIN_NOISE_STD = 0.07  # noise_std below which the bound is that of one unshuffled message
 MEAN_LARGE = 0.05  # mean number of users with a large value
 MIN_CALL = 1e-300  # calls below are not computed
-LOG_NEGLIGIBLE = 16.0  # minus the logarithm of a negligible term, relative to the sum
+LOG_NEGLIGIBLE = 13.0  # minus the logarithm of a negligible term, relative to the sum
 LOG_WAVE = 34.0  # minus the logarithm of a negligible transform
 RTOL_CALL = 2.0**-38  # rounding of a call
 
@@ -315,7 +315,7 @@ class _Split:
             log_ways += math.log((self.n - k) / (k + 1))
             if k == 0:
                 # Sums of several values are on a coarser lattice.
-                grid = _geometric(self.cut, 64 * self.top, max(self.fine / 4, 12))
+                grid = _geometric(self.cut, 64 * self.top, max(self.fine / 8, 12))
                 one, masses_one = _regrid(large, masses, grid, upper)
                 sums, weights = large, masses
             else:
@@ -402,10 +402,16 @@ class _Split:
         dropped = float(head[0])
         # Where the tangent at the middle becomes negative, that at the end.
         bad = calls < tails * half
-        right, left = np.where(bad, call[1:], calls - tails * half), np.where(bad, call[1:] + 2 * tail[1:] * half, calls + tails * half)
+        right, left = (
+            np.where(bad, call[1:], calls - tails * half),
+            np.where(bad, call[1:] + 2 * tail[1:] * half, calls + tails * half),
+        )
         calls = np.concatenate([left[:1], np.minimum(right[:-1], left[1:]), right[-1:]])
         bad = puts < heads * half
-        left, right = np.where(bad, put[:-1], puts - heads * half), np.where(bad, put[:-1] + 2 * head[:-1] * half, puts + heads * half)
+        left, right = (
+            np.where(bad, put[:-1], puts - heads * half),
+            np.where(bad, put[:-1] + 2 * head[:-1] * half, puts + heads * half),
+        )
         puts = np.concatenate([left[:1], np.minimum(right[:-1], left[1:]), right[-1:]])
         forward = self.law.rate * self.law.mean - self.above[2] - self._mass * x
         puts[pivot:], calls[:pivot] = calls[pivot:] - forward[pivot:], puts[:pivot] + forward[:pivot]
@@ -444,6 +450,7 @@ class _Rest:
     def __init__(self, split: _Split, upper: bool) -> None:
         self.split, self.n, self.upper, self.missing = split, split.n, upper, split.above[1]
         self.tilts: list[_Tilt] = []
+        self.ratios: tuple[Reals, Reals, Reals] | None = None
 
     def log_total(self, x: Reals, logs: Reals, k: int, least: float) -> float:
         """``log sum(exp(logs) G(x))`` with n - k values, x ascending; what is surely below ``least`` is bounded."""
@@ -484,7 +491,9 @@ class _Rest:
         slope = certain + math.log(-math.expm1(before - certain)) - math.log(step)
         if slope < log_mass - self.split.rtol / 3:
             return None
-        return np.asarray(np.logaddexp(at_end, (log_mass if self.upper else slope) + np.log(np.maximum(x - tilt.end, SMALLEST))))
+        return np.asarray(
+            np.logaddexp(at_end, (log_mass if self.upper else slope) + np.log(np.maximum(x - tilt.end, SMALLEST)))
+        )
 
     def _tilt(self, which: int, first: float) -> "_Tilt":
         """The first tilt is the saddle point at the first x, each further one that of an x beyond the one before."""
@@ -506,18 +515,24 @@ class _Rest:
             log_moment = top + math.log(float(masses @ np.exp(t * x - top)))
             return self.n * log_moment + self.n * ROUNDING_32 * (1 + abs(log_moment) + top)
         growth = np.expm1(t * x)
-        return self.n * (math.log1p(float(masses @ growth) - self.missing) + 1e-13 * (1 + float(masses @ np.abs(growth)))) if float(masses @ growth) - self.missing > -0.9 else self.n * math.log(float(masses @ (1 + growth)) + 1e-13)
+        return (
+            self.n * (math.log1p(float(masses @ growth) - self.missing) + 1e-13 * (1 + float(masses @ np.abs(growth))))
+            if float(masses @ growth) - self.missing > -0.9
+            else self.n * math.log(float(masses @ (1 + growth)) + 1e-13)
+        )
 
     def log_more(self, large: Reals, masses: Reals, k: int) -> float:
         """Chernoff's bound of what more than k large values add, by the best of several tilts."""
         best = math.inf
-        for t, log_power in zip(*(one.tolist() for one in self.rough), strict=True):
-            if t * large[-1] < 600:
-                log_ratio = math.log(self.n * float(masses @ np.exp(t * large))) - log_power / self.n
-                share = math.exp(min(log_ratio, 600.0)) / (k + 2)  # of two successive terms, at most
-                if share < 1:
-                    first = (k + 1) * log_ratio - math.lgamma(k + 2) - math.log1p(-share)
-                    best = min(best, log_power - 1 - math.log(t) + first)
+        if self.ratios is None:
+            t, log_powers = (one[self.rough[0] * large[-1] < 600] for one in self.rough)
+            moments = np.array([float(masses @ np.exp(one * large)) for one in t])
+            self.ratios = t, log_powers, np.log(self.n * moments) - log_powers / self.n
+        for t, log_power, log_ratio in zip(*(one.tolist() for one in self.ratios), strict=True):
+            share = math.exp(min(log_ratio, 600.0)) / (k + 2)  # of two successive terms, at most
+            if share < 1:
+                first = (k + 1) * log_ratio - math.lgamma(k + 2) - math.log1p(-share)
+                best = min(best, log_power - 1 - math.log(t) + first)
         return best
 
 
@@ -596,7 +611,9 @@ class _Line:
             parts = np.where(x == 0, 0.0, law)
             growth = np.conj(rfft(np.bincount((x % period).astype(np.int64), parts, period)))
             growth -= parts.sum()
-            error = np.full(len(y), 5 * UNIT * math.log2(period) * float(np.linalg.norm(parts)) + ROUNDING_32 * float(parts.sum()))
+            error = np.full(
+                len(y), 5 * UNIT * math.log2(period) * float(np.linalg.norm(parts)) + ROUNDING_32 * float(parts.sum())
+            )
             return y, _log1p(growth), error, 0.0, True
         y = 2 * math.pi / period * np.arange(count)
         growth = np.zeros(count, complex)
@@ -623,7 +640,10 @@ class _Line:
         logs = np.log(np.minimum(1 - folded.sum() + np.maximum(moduli[1:], moduli[:-1]), 1.0))
         low = math.pi / (2 * self.fine) * 1.2 ** -np.arange(100)[::-1]
         centre = x[int(np.searchsorted(np.cumsum(law), 0.5))]
-        first, last = np.searchsorted(x, centre - math.pi / 2 / low), np.searchsorted(x, centre + math.pi / 2 / low, "right")
+        first, last = (
+            np.searchsorted(x, centre - math.pi / 2 / low),
+            np.searchsorted(x, centre + math.pi / 2 / low, "right"),
+        )
         sums = [np.append(0.0, np.cumsum(law * (x - centre) ** power)) for power in range(3)]
         m0, m1, m2 = (one[last] - one[first] for one in sums)
         pairs = np.maximum(m0 * m2 - m1**2, 0)
@@ -657,7 +677,11 @@ class _Line:
             value = value - self._aliases(at, m)
         value = np.where(np.isnan(value), math.inf if upper else 0.0, value)
         return np.asarray(
-            m * self.log_m + t * at + np.log(self.h * np.maximum(value + sign * error, SMALLEST)) + sign * self.slack
+            m * self.log_m
+            + t * at
+            + math.log(self.h)
+            + np.log(np.maximum(value + sign * error, SMALLEST))
+            + sign * self.slack
         )
 
     def _wave(self, m: int) -> tuple[Complexes, float, float]:
@@ -672,7 +696,9 @@ class _Line:
                 found = irfft(wave, self.period), m * float(errors[0]) * float(size.max()) + norm, 0.0
             else:
                 wave[0] /= 2
-                error = 2 / self.period * float(size @ (m * errors + 8 * ROUNDING_32)) + beyond * float(np.abs(kernel[-1]))
+                error = 2 / self.period * float(size @ (m * errors + 8 * ROUNDING_32)) + beyond * float(
+                    np.abs(kernel[-1])
+                )
                 found = wave, error, 2 / self.period * ROUNDING_32 * float(size @ y)
             self.waves = {m: found}
         return self.waves[m]
