@@ -511,15 +511,12 @@ class _Rest:
         """Upper bound of ``n log M(t)``, by the coarse points."""
         x, masses = self.split.bulk
         top = t * float(x[-1])
-        if top > 30:
-            log_moment = top + math.log(float(masses @ np.exp(t * x - top)))
-            return self.n * log_moment + self.n * ROUNDING_32 * (1 + abs(log_moment) + top)
-        growth = np.expm1(t * x)
-        return (
-            self.n * (math.log1p(float(masses @ growth) - self.missing) + 1e-13 * (1 + float(masses @ np.abs(growth))))
-            if float(masses @ growth) - self.missing > -0.9
-            else self.n * math.log(float(masses @ (1 + growth)) + 1e-13)
-        )
+        growth = float(masses @ np.expm1(t * x)) - self.missing if top < 30 else math.inf
+        if abs(growth) < 0.5:
+            sizes = float(masses @ np.abs(np.expm1(t * x)))
+            return self.n * (math.log1p(growth) + 300 * UNIT * (1 + sizes))
+        log_moment = top + math.log(float(masses @ np.exp(t * x - top)))
+        return self.n * (log_moment + 300 * UNIT * (1 + abs(log_moment) + top))
 
     def log_more(self, large: Reals, masses: Reals, k: int) -> float:
         """Chernoff's bound of what more than k large values add, by the best of several tilts."""
