@@ -333,7 +333,7 @@ class _Panels:
     def integral(self, close: float) -> tuple[float, float]:
         """Integral and error: panels are halved until the change is at most ``close``, or the round-off.
 
-        Down to ``RTOL_PANEL``, the value is that of the finer rule for M.
+        The value is that of the finer rule for M: among a few users both sums of the coarse one may be equally wrong.
         """
         halvings = 12  # halvings of a panel at most
         low, high = self.edges[:-1], self.edges[1:]
@@ -349,9 +349,7 @@ class _Panels:
             tolerance = np.maximum(close, rounding[:count] + rounding[count:])  # halving does not reduce the round-off
             done = (change <= tolerance) | (depth == halvings - 1) | (count > 1000)  # panels at once
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
-            fine, rounding = halves[settled], rounding[settled]
-            if close <= RTOL_PANEL:
-                fine, rounding = self.sums(low[settled], high[settled], FINE)
+            fine, rounding = self.sums(low[settled], high[settled], FINE)
             total += float(fine.sum())
             error += float(change[done].sum() + np.abs(fine - halves[settled]).sum() + rounding.sum())
             low, high, whole = low[open_], high[open_], halves[open_]

@@ -49,6 +49,14 @@ def test_two_users(noise_std, epsilon):
     _agrees(all_equal(profile, 2, epsilon=epsilon), equal, upper=False)
 
 
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(25100.35330357087, 2.6868920682928863e-4), (54.275, 0.12183)])
+def test_a_coarse_sum_of_two_users_lies_on_its_side(noise_std, epsilon):
+    with mp.workdps(30):
+        truth = math.log(TwoUsers(noise_std, epsilon, blanket=True).delta())
+    found = bracket(GaussianLaw(noise_std, epsilon, True), 2, 1e-5)
+    assert found.low <= truth <= found.high
+
+
 def on_a_line(noise_std, n_users, epsilon, blanket, rate=1.0):
     mass = math.erfc(1 / (2 * math.sqrt(2) * noise_std)) if blanket else 1.0
     y, chances = _messages(noise_std, blanket, mass)
