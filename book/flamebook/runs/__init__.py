@@ -2,7 +2,7 @@
 
 import sys
 
-# Whatever reads or runs a notebook loads jsonschema, and with it this package, which takes more than a second of each
-# process to build its grammars; all that it knows is whether an international address is one, which no notebook is asked.
-# A name that stands for nothing counts as not installed.
+# Whatever reads or runs a notebook loads jsonschema, and with it this package, whose grammars cost every process more
+# than a second.  They tell whether an international address is one, which no notebook is asked.  A name that stands for
+# nothing counts as not installed.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
