@@ -118,8 +118,8 @@ def test_calibration_counts_on_those_who_are_there() -> None:
     assert 0.197 < found.guarantee.epsilon <= 0.2
     assert found.protocol.dropout == 0.1
     crowd = Checkin(Shuffled(BINARY, 10_000, colluding=50), 0.5, colluding=50)
-    fewest = calibrate(crowd, epsilon=0.2, delta=1e-6, over="n_users")
-    alone = calibrate(Checkin(Shuffled(BINARY, 10_000), 0.5), epsilon=0.2, delta=1e-6, over="n_users")
+    fewest = calibrate(crowd, epsilon=0.5, delta=1e-6, over="n_users")
+    alone = calibrate(Checkin(Shuffled(BINARY, 10_000), 0.5), epsilon=0.5, delta=1e-6, over="n_users")
     assert fewest.n_users == 100 + alone.n_users
     simple = FlameSimple(500, 2, 1.0, LaplaceNoise(0.5), colluding=50, dropout=0.1)
     assert 0.49 < calibrate(simple, epsilon=0.5, delta=1e-6).guarantee.epsilon <= 0.5

@@ -2,7 +2,7 @@
 
 import mpmath as mp
 
-HALF = mp.mpf("0.5")
+HALF, FAR = mp.mpf("0.5"), mp.mpf(200)
 
 
 class TwoUsers:
@@ -29,12 +29,13 @@ class TwoUsers:
         return mp.npdf(y, 0 if self.blanket and y > HALF else 1, self.s) / self.mass
 
     def threshold(self, shift):
-        """Where the falling loss equals minus the shift."""
-        low, high = mp.mpf(-200), mp.mpf(200)
-        for _ in range(90):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.loss(middle) + shift > 0 else (low, middle)
-        return low
+        """Where the falling loss equals minus the shift, at most so far out that no normal tail is left."""
+        if self.blanket:
+            sought = -shift / self.mass
+            ratio = sought + self.factor if sought + self.factor >= 1 else self.factor / (1 - sought)
+        else:
+            ratio = self.factor - shift
+        return min(HALF - self.s**2 * mp.log(ratio), FAR) if ratio > 0 else FAR
 
     def price(self, shift):
         """Mean of the positive part of one loss and the shift, under the reference law."""

@@ -1,6 +1,7 @@
 """What may import what: the privacy side apart from the data side, the library apart from the book, no circle."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -14,14 +15,19 @@ def _name(path: Path, package: str) -> str:
 
 
 PATHS = {_name(path, package): path for package, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
 FILES = [name for name, path in PATHS.items() if path.stem != "__init__"]
 
 
-def _modules(name: str) -> set[str]:
+@functools.cache
+def _nodes(name: str) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(PATHS[name].read_text(encoding="utf-8")))]
+
+
+@functools.cache
+def imported(name: str) -> set[str]:
     """Everything that a file imports, wherever in the file."""
     found: set[str] = set()
-    for node in ast.walk(TREES[name]):
+    for node in _nodes(name):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -29,26 +35,22 @@ def _modules(name: str) -> set[str]:
     return found
 
 
-IMPORTED = {name: _modules(name) for name in FILES}
-ARROWS = {name: (found & set(FILES)) - {name} for name, found in IMPORTED.items()}
-
-
-def _below(start: str) -> set[str]:
+@functools.cache
+def below(start: str) -> set[str]:
+    """Every file that a file reaches by imports."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
-        for to in ARROWS[waiting.pop()] - found:
+        name = waiting.pop()
+        for to in (imported(name) & set(FILES)) - {name} - found:
             found.add(to)
             waiting.append(to)
     return found
 
 
-BELOW = {name: _below(name) for name in FILES}
-
-
 def outside(name: str) -> set[str]:
     """Top-level packages that a file and what it reaches import, but for ours and the standard library's."""
-    tops = {one.split(".")[0] for module in (name, *BELOW[name]) for one in IMPORTED[module]}
+    tops = {one.split(".")[0] for module in (name, *below(name)) for one in imported(module)}
     return tops - set(sys.stdlib_module_names) - set(PACKAGES)
 
 
@@ -57,15 +59,15 @@ def test_accounts_see_no_data_and_mechanisms_compute_no_epsilon() -> None:
     for own, other in (sides, sides[::-1]):
         inside = [name for name in FILES if name.startswith(own)]
         assert inside
-        assert [(name, to) for name in inside for to in BELOW[name] if to.startswith(other)] == []
+        assert [(name, to) for name in inside for to in below(name) if to.startswith(other)] == []
     for name in (name for name in FILES if name.startswith(sides[0])):
-        used = {node.attr for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)}
+        used = {node.attr for node in _nodes(name) if isinstance(node, ast.Attribute)}
         assert not used & {"random", "Generator", "default_rng"}, name
 
 
 def test_the_library_never_reaches_the_book_nor_what_only_the_book_needs() -> None:
     for name in (name for name in FILES if name.startswith("flamelib.")):
-        assert [to for to in BELOW[name] if to.startswith("flamebook")] == [], name
+        assert [to for to in below(name) if to.startswith("flamebook")] == [], name
         assert not outside(name) & {"matplotlib", "yaml", "papermill", "snakemake", "typer", "jinja2", "IPython"}, name
-        torch = any(one.split(".")[0] == "torch" for one in IMPORTED[name])
+        torch = any(one.split(".")[0] == "torch" for one in imported(name))
         assert not torch or name == "flamelib.learning.networks", name

@@ -83,3 +83,7 @@ def test_a_certified_answer_loads_no_large_part_of_scipy() -> None:
     assert "scipy.special" in found
     slow = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.linalg", "scipy.sparse", "scipy.signal"}
     assert not found & (slow | {"torch", "sklearn", "pooch", "nacl", "typer", "papermill", "matplotlib", "nbformat"})
+
+
+def test_what_runs_notebooks_builds_no_grammars() -> None:
+    assert {"lark", "nbformat"} & loaded("import flamebook.runs, papermill") == {"nbformat"}

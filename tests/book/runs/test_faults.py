@@ -18,10 +18,16 @@ from flamebook.runs import editions, execute, schedule
 from flamebook.site.book import build
 
 
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The checkout of the book of one notebook."""
+    return tiny_book.make(tmp_path, "a")
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny book, built without any trouble."""
-    root = tiny_book.make(tmp_path_factory.mktemp("undisturbed"))
+    """The tiny book of one notebook, built without any trouble."""
+    root = tiny_book.make(tmp_path_factory.mktemp("undisturbed"), "a")
     assert start(root).wait(600) == 0
     return root / build.HTML
 
@@ -34,7 +40,7 @@ def differing(undisturbed: Path, root: Path) -> list[str]:
 
 def test_a_home_language_path_clock_and_user_of_another_kind(tmp_path: Path, undisturbed: Path) -> None:
     """No git folder, no home, LANG=C, spaces and accents, no privileges, files stamped by a clock that was ahead."""
-    root = tiny_book.make(tmp_path / "a checkout of Zoë's")
+    root = tiny_book.make(tmp_path / "a checkout of Zoë's", "a")
     put(root / ".snakemake" / "locks" / "0.input.lock", "a lock that nobody holds\n")
     put(root / schedule.RUNS / ".lock", "")
     for path in root.rglob("*"):

@@ -39,10 +39,14 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A notebook on a shelf of its own, which is also the current folder."""
     folder = tmp_path / "shelf" / "notebooks"
     folder.mkdir(parents=True)
-    path = folder / "tiny.ipynb"
-    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
-    path.write_text(json.dumps(templates.notebook(PARAMETERS, BODY, (FIGURE, {"tags": ["hide-input"]}), text=text)))
     monkeypatch.chdir(tmp_path / "shelf")
+    return put(folder / "tiny.ipynb", BODY, (FIGURE, {"tags": ["hide-input"]}))
+
+
+def put(path: Path, *cells: str | tuple[str, dict[str, list[str]]]) -> Path:
+    """Write a notebook of these cells."""
+    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
+    path.write_text(json.dumps(templates.notebook(PARAMETERS, *cells, text=text)))
     return path
 
 
@@ -115,6 +119,7 @@ class TestPlan:
 class TestSweep:
     def test_a_grid_gives_one_table_and_one_picture_resumes_and_grows(self, tiny: Path, tmp_path: Path) -> None:
         folder = tmp_path / "grid"
+        put(tiny, BODY)
         sweep.sweep(tiny, {"n_users": "10,13", "epsilon0": "2"}, folder)
         done, partly = rows(folder / "sweep.csv")
         assert (done["n_users"], done["epsilon0"], done["status"], done["scaled"]) == ("10", "2.0", "done", "20.0")

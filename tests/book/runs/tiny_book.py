@@ -43,15 +43,16 @@ def put(path: Path, text: str | dict[str, object]) -> Path:
     return path
 
 
-def make(folder: Path) -> Path:
-    """A checkout with three notebooks over four modules; ``a`` and ``b`` share the module ``base``."""
+def make(folder: Path, names: str = "abc") -> Path:
+    """A checkout with these notebooks over four modules; ``a`` and ``b`` share the module ``base``."""
     put(folder / "tinylib" / "__init__.py", "")
     put(folder / "tinylib" / "base.py", "BASE = 1\n")
     put(folder / "tinylib" / "one.py", "from tinylib.base import BASE as ONE\n")
     put(folder / "tinylib" / "two.py", "from . import base\n\nTWO = base.BASE\nREADS = 'words.csv'\n")
     put(folder / "tinylib" / "three.py", "THREE = 3\n")
     put(folder / "data" / "words.csv", "word\n")
-    for name, module in (("a", "one"), ("b", "two"), ("c", "three")):
+    for name in names:
+        module = {"a": "one", "b": "two", "c": "three"}[name]
         text = f"# Page {name}"
         page = notebook(f"from tinylib.{module} import {module.upper()}\n({module.upper()}, n_users)", text=text)
         put(folder / "notebooks" / f"{name}.ipynb", page)
