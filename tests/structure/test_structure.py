@@ -98,3 +98,11 @@ def test_the_page_on_numerics_names_code_and_tests_that_exist() -> None:
             assert set(rest) <= code[module], name
         for name in re.findall(r"`([\w./]+)`", test):
             assert name in tried or (ROOT / name).is_file(), name
+
+
+def test_everything_that_the_book_refers_to_is_cited() -> None:
+    keys = re.findall(r"^@\w+\{(\S+),$", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M)
+    pages = [*(ROOT / "book").glob("*.md"), *NOTEBOOKS, *(ROOT / "book" / "flamebook").rglob("*.py")]
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in pages)
+    assert keys
+    assert [key for key in keys if key not in texts] == []
