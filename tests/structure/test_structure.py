@@ -106,3 +106,15 @@ def test_everything_that_the_book_refers_to_is_cited() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     assert keys
     assert [key for key in keys if key not in texts] == []
+
+
+def test_a_proof_that_the_library_names_stands_in_the_book() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md"))
+    titles = set(re.findall(r"^(?:#+|:+\{prf:\w+\}|`+\{prf:\w+\}) (.+)$", pages, re.M))
+    named = {}
+    for path in (ROOT / "flamelib").rglob("*.py"):
+        text = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
+        for found in re.findall(r'\bbook, chapter on [^.*"]*(?:\*([^*]+)\*|"([^"]+)")', text):
+            named["".join(found).rstrip(".")] = path.name
+    assert len(named) > 15
+    assert {title: name for title, name in named.items() if title not in titles} == {}
