@@ -1,4 +1,4 @@
-"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``check``, ``diff`` and ``data``.
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``check``, ``diff``, ``data``.
 
 Descriptions of deployments that are more than plain lines are read here as well.
 """

@@ -1,5 +1,6 @@
-"""Arrays: names for their types, one rule of quadrature, and checks of dtype, range and shape."""
+"""Arrays: names for their types, one rule of quadrature, sums of logarithms, checks of dtype, range and shape."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,12 @@ def no_mask(name: str, values: ArrayLike, domain: str = "numbers") -> None:
     rows = values if isinstance(values, list | tuple) else ()
     if np.ma.is_masked(values) or any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
         raise DomainError(f"{name} must be {domain}, got masked entries")
+
+
+def log_sum(logs: Reals) -> float:
+    """``log(sum(exp(logs)))``, at least one being finite."""
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def _numeric(name: str, values: ArrayLike, kinds: str, domain: str) -> NDArray[Any]:

@@ -9,7 +9,8 @@ which the bound *was evaluated* and found to hold.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from flamelib.core.vocabulary import DomainError
 
@@ -254,24 +255,29 @@ def _reached(excess: Callable[[float], float], at_most: float, rises: bool) -> t
 
 def _valley(excess: Callable[[float], float], high: float) -> tuple[float, float] | None:
     """Golden-section descent on [0, high]; stops at the first argument that meets the target."""
+    for (value, argument), low, end in islice(golden_sections(excess, high), STEPS):
+        if value <= 0:
+            return argument, value
+        if end - low <= 1e-6 * end:
+            break
+    return None
+
+
+def golden_sections(value: Callable[[float], float], high: float) -> Iterator[tuple[tuple[float, float], float, float]]:
+    """Golden sections of [0, high] about a minimum: the least of both values within, its argument, and both ends."""
     low = 0.0
     left, right = high - GOLDEN * high, GOLDEN * high
-    at_left, at_right = excess(left), excess(right)
-    for _ in range(STEPS):
-        best = min((at_left, left), (at_right, right))
-        if best[0] <= 0:
-            return best[1], best[0]
-        if high - low <= 1e-6 * high:
-            break
+    at_left, at_right = value(left), value(right)
+    while True:
+        yield min((at_left, left), (at_right, right)), low, high
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - GOLDEN * (high - low)
-            at_left = excess(left)
+            at_left = value(left)
         else:
             low, left, at_left = left, right, at_right
             right = low + GOLDEN * (high - low)
-            at_right = excess(right)
-    return None
+            at_right = value(right)
 
 
 def _safe_end(

@@ -111,7 +111,7 @@ class Checkin:
         return self.protocol.n_users
 
     @property
-    def arrival_rate(self) -> float:
+    def effective_rate(self) -> float:
         """Chance that a user's message arrives."""
         return self.rate * (1 - self.dropout) * (1 - getattr(self.protocol, "dropout", 0.0))
 
@@ -176,7 +176,7 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
     if held.shape[:1] != (protocol.n_users,):
         raise DomainError(f"values must have one entry for each of {protocol.n_users} users, got shape {held.shape}")
     for_coins, for_users, for_shuffler = rng.spawn(3)
-    there = held[draw_clients(protocol.arrival_rate, protocol.n_users, for_coins)]
+    there = held[draw_clients(protocol.effective_rate, protocol.n_users, for_coins)]
     if isinstance(protocol.protocol, Shuffled):
         return shuffle(messages(protocol.protocol.randomizer, there, for_users), for_shuffler)
     rows = reals("values", there).reshape(len(there), math.prod(held.shape[1:]))
@@ -186,7 +186,7 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
 
 
 def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    seen, rate = _view(protocol, values, rng), protocol.arrival_rate or 1.0
+    seen, rate = _view(protocol, values, rng), protocol.effective_rate or 1.0
     if isinstance(protocol.protocol, Summed):
         return np.asarray(seen) / rate
     return estimated(protocol.protocol.randomizer, seen) / rate

@@ -156,8 +156,8 @@ def load(
 
     ``name`` is one of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
     0..255, three axes) and ``labels`` (whole numbers 0..65535, one axis), either or both.  Of a file with both, a model
-    can be trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, every sixth row is,
-    drawn with a fixed seed.  A file with only one of them has no test part: all of its rows are answers of users.
+    can be trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, a sixth of its
+    rows is, drawn with a fixed seed.  A file with only one of them has no test part: all rows are answers of users.
     ``want`` names the arrays that are needed.  The names of ``fallback`` are tried in order when the set is not on this
     machine and cannot be had; a file that is not the published one is never passed over, but raises :class:`DataError`.
     """

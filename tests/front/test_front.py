@@ -47,7 +47,6 @@ from flamelib.mechanisms.integers.noise import SkellamShare
 
 SURVEY = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
 TRAINING = Participation(participation_rate=0.1, record_rate=0.1, n_records=30, clip_norm=1, noise_std=1)
-VECTOR = FlameTopk(n_users=1000, dimension=7850, clip=1.0, randomizer=LaplaceNoise(0.5), kept=157, padded=333)
 QUICK = [
     Shuffled(KaryResponse(1.0, 2), 50),
     Shuffled(LaplaceNoise(1.0), 50),

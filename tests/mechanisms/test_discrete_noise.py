@@ -29,7 +29,7 @@ def exactly(x):
     return mpf(x.numerator) / mpf(x.denominator)
 
 
-THIRD, TINY, NEAR_ONE = Fraction(1, 3), Fraction(5e-324), Fraction(1 - 2**-53)
+THIRD, NEAR_ONE = Fraction(1, 3), Fraction(1 - 2**-53)
 NUMBERS = {
     "rational": (rational(THIRD), mpf(1) / 3),
     "ln 1": (log_of(Fraction(1)), mpf(0)),

@@ -73,14 +73,6 @@ def three_way(excess, n, rate, slack):
     return found + (mp.fsum(chances[high + 1 :]) * excess(high + 1, mpf(1)) if high < n else 0)
 
 
-def theorem_3(order, epsilon0, n, rate, slack):
-    e, mean = mp.exp(mpf(epsilon0)), n * mpf(rate)
-    kept = -mp.expm1(-(mpf(slack) ** 2) * mean / (2 + mpf(slack)))
-    return mp.log1p(kept * mp.binomial(order, 2) * mpf(rate) ** 2 * (e - 1) ** 2 / ((1 + mpf(slack)) * mean * e)) / (
-        order - 1
-    )
-
-
 # --- everything listed ------------------------------------------------------------------------------------
 
 

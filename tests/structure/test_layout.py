@@ -71,3 +71,17 @@ def test_the_library_never_reaches_the_book_nor_what_only_the_book_needs() -> No
         assert not outside(name) & {"matplotlib", "yaml", "papermill", "snakemake", "typer", "jinja2", "IPython"}, name
         torch = any(one.split(".")[0] == "torch" for one in imported(name))
         assert not torch or name == "flamelib.learning.networks", name
+
+
+ORDER = (
+    *("core", "answers", "mechanisms", "accounting", "protocols", "learning", "front", "uses", "bridges"),
+    *("sentences", "completion", "vet_command", "cli"),
+)
+
+
+def test_imports_go_downwards_and_never_in_a_circle() -> None:
+    assert [name for name in FILES if name in BELOW[name]] == []
+    place = {name: ORDER.index(name.split(".")[1]) for name in FILES if name.startswith("flamelib.")}
+    upwards = {name for name in place for to in ARROWS[name] if place[to] > place[name]}
+    # The front door compares mechanisms and audits them by what is built on it, loaded when it is asked.
+    assert upwards == {"flamelib.front.asking"}

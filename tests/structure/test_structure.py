@@ -72,3 +72,49 @@ def test_a_reference_to_a_theorem_names_it() -> None:
     """Theorems keep the numbers of their documents, so the builder has none to print in a bare reference."""
     pages = [*NOTEBOOKS, *(ROOT / "book").glob("*.md")]
     assert [path.name for path in pages if re.search(r"\{prf:ref\}`[^<`]*`", path.read_text(encoding="utf-8"))] == []
+
+
+def _defined(folder: str) -> dict[str, set[str]]:
+    """Names of functions and classes, by the name of their file."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        names = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        found[path.stem] = found.get(path.stem, set()) | names
+    return found
+
+
+def test_the_page_on_numerics_names_code_and_tests_that_exist() -> None:
+    code, tests = _defined("flamelib"), _defined("tests")
+    tried = set(tests).union(*tests.values())
+    page = (ROOT / "book" / "numerics.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) > 50
+    for _, _, where, *_, test, _ in rows:
+        module = ""
+        for name in re.findall(r"`([\w.]+)`", where):
+            head, *rest = name.split(".")
+            module, rest = (head, rest) if head in code else (module, [head, *rest])
+            assert set(rest) <= code[module], name
+        for name in re.findall(r"`([\w./]+)`", test):
+            assert name in tried or (ROOT / name).is_file(), name
+
+
+def test_everything_that_the_book_refers_to_is_cited() -> None:
+    keys = re.findall(r"^@\w+\{(\S+),$", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M)
+    pages = [*(ROOT / "book").glob("*.md"), *NOTEBOOKS, *(ROOT / "book" / "flamebook").rglob("*.py")]
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in pages)
+    assert keys
+    assert [key for key in keys if key not in texts] == []
+
+
+def test_a_proof_that_the_library_names_stands_in_the_book() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md"))
+    titles = set(re.findall(r"^(?:#+|:+\{prf:\w+\}|`+\{prf:\w+\}) (.+)$", pages, re.M))
+    named = {}
+    for path in (ROOT / "flamelib").rglob("*.py"):
+        text = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
+        for found in re.findall(r'\bbook, chapter on [^.*"]*(?:\*([^*]+)\*|"([^"]+)")', text):
+            named["".join(found).rstrip(".")] = path.name
+    assert len(named) > 15
+    assert {title: name for title, name in named.items() if title not in titles} == {}

@@ -1,1 +1,1 @@
-"""Figures: compute a frozen record, then draw it."""
+"""Figures: one look for all of them, and what those of all documents together are drawn from."""

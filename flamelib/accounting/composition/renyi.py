@@ -6,9 +6,10 @@ The Rényi divergence of order :math:`\lambda > 1` is
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from flamelib.core.logspace import ROUNDING, log1mexp, logaddexp, product_above
-from flamelib.core.search import GOLDEN
+from flamelib.core.search import golden_sections
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
 
@@ -146,16 +147,5 @@ def _log_least(order: int, epsilon: float, delta: float) -> float:
         rest = math.log1p(-r) if r < 1 else -math.inf
         return logaddexp(first, order * rest + (1 - order) * (epsilon + math.log1p(-beyond * math.exp(-epsilon))))
 
-    low, high = 0.0, -math.log(delta)
-    left, right = high - GOLDEN * high, GOLDEN * high
-    at_left, at_right = log_sum(left), log_sum(right)
-    for _ in range(80):  # golden sections: all digits
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = log_sum(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = log_sum(right)
-    return min(at_left, at_right)
+    sections = golden_sections(log_sum, -math.log(delta))
+    return next(islice(sections, 80, None))[0][0]  # so many give all digits

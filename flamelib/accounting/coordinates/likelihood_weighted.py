@@ -12,7 +12,8 @@ bounds :math:`\delta(\varepsilon)\ge P(S\ge c)-e^\varepsilon P(S'\ge c)` and
 :math:`\varepsilon(\delta)\ge\log\frac{P(S\ge c)-\delta}{P(S'\ge c)}`.
 
 Pmfs of sums are powers of Fourier transforms, tilted so that c is the mean; aliasing (Bernstein's inequality) and
-round-off are subtracted.  Adjacency: one user's vector is replaced.  Proof: book, chapter on FLAME, "Weighing".
+round-off are subtracted.  Adjacency: one user's vector is replaced.  Proof: book, chapter on FLAME,
+"Weighted counts".
 """
 
 import math

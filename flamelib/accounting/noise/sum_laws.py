@@ -30,7 +30,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from flamelib.core.arrays import NODES, WEIGHTS, Reals
+from flamelib.core.arrays import NODES, WEIGHTS, Reals, log_sum
 from flamelib.core.binomial import log_tail
 from flamelib.core.logspace import UNIT, log1mexp, logaddexp
 from flamelib.core.search import least_whole
@@ -107,7 +107,7 @@ class ThinnedNoise:
         tilted = [split[0]]
         for m in range(1, count):
             j = np.arange(m)
-            tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + _log_choose(m - 1, m)))
+            tilted.append(log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + _log_choose(m - 1, m)))
         masses = _correlated(first, np.array(tilted))
         # Second differences of logarithms, beyond round-off.
         if (2 * masses[1:-1] - masses[:-2] - masses[2:] < 1e-9).any():
@@ -120,25 +120,25 @@ class ThinnedNoise:
         """``log P(W = 0)`` (upper bound), by the recursion of ratios of Legendre polynomials, stable beyond 1."""
         p, q = self.decay, self.noise_rate
         mean = (1 + p * p) / ((1 - p) * (1 + p))
-        log_sum, log_legendre, ratio = -math.inf, 0.0, 1.0
+        log_total, log_legendre, ratio = -math.inf, 0.0, 1.0
         if q < 1:
             counts = _binomial_terms(self.n_users, self.last, math.log1p(-q), math.log(q))
-            log_sum = float(counts[0])
+            log_total = float(counts[0])
         else:
             counts = np.where(np.arange(self.last + 1) == self.n_users, 0.0, -np.inf)
         log_step = math.log1p(-p) - math.log1p(p)
         for j in range(1, self.last + 1):
-            log_sum = logaddexp(log_sum, float(counts[j]) + j * log_step + log_legendre)
+            log_total = logaddexp(log_total, float(counts[j]) + j * log_step + log_legendre)
             ratio = mean if j == 1 else ((2 * j - 1) * mean - (j - 1) / ratio) / j
             log_legendre += math.log(ratio)
-        return logaddexp(log_sum, self.log_lost)
+        return logaddexp(log_total, self.log_lost)
 
     @property
     def log_mean(self) -> float:
         r"""Logarithm of :math:`E|W|`, which is :math:`2\sum_{x\ge1}P(W\ge x)`."""
         odds = math.log(self.decay) - math.log(1 - self.decay)
         tails = self.coefficients[1]
-        return math.log(2) + _log_sum(tails + (np.arange(len(tails)) + 1) * odds)
+        return math.log(2) + log_sum(tails + (np.arange(len(tails)) + 1) * odds)
 
     def log_mass(self, x: int) -> float:
         """``log P(W = x)``."""
@@ -154,7 +154,7 @@ class ThinnedNoise:
         return 8 * UNIT * (size + self.last * math.log(x + 1.0))
 
     def _at(self, x: int, logs: Reals) -> float:
-        return x * math.log(self.decay) + _log_sum(logs + _log_choose(x - 1, len(logs)))
+        return x * math.log(self.decay) + log_sum(logs + _log_choose(x - 1, len(logs)))
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class PolyaNoise:
         logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + log_factor
         below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
         beyond = -r * high - math.log(r) if x == 0 else -math.inf
-        total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
+        total = log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
         return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
 
 
@@ -240,12 +240,6 @@ def _binomial_terms(n_users: int, count: int, log_rest: float, log_part: float) 
     return np.asarray(_log_choose(n_users, count + 1) + (n_users - j) * log_rest + j * log_part)
 
 
-def _log_sum(logs: Reals) -> float:
-    """``log(sum(exp(logs)))``, at least one being finite."""
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
-
-
 def _correlated(left: Reals, right: Reals) -> Reals:
     """``sum_i left[m + i] right[i]`` of logarithms, at every m."""
-    return np.array([_log_sum(left[m:] + right[: len(left) - m]) for m in range(len(left))])
+    return np.array([log_sum(left[m:] + right[: len(left) - m]) for m in range(len(left))])

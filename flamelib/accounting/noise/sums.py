@@ -4,7 +4,7 @@ One user's value shifts the sum by up to ``scale`` steps of the grid, and the su
 not (post-processing).  The worst shift s is the largest, both directions have the same delta, and the set on which
 :math:`f(x-s)/f(x)` exceeds :math:`e^\varepsilon` is the union of s and one interval: delta is a difference of masses,
 which :mod:`flamelib.accounting.noise.sum_laws` computes to a relative ``error``, added on the safe side.
-Proof: book, chapter on cloak aggregation, "What the released sum tells".
+Proof: book, chapter on cloak aggregation, "What the released sum reveals".
 
 Several sums of the same users are composed by :func:`flamelib.accounting.composition.privacy_profile.composed_epsilon`
 with the profile ``PrivacyProfile(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.

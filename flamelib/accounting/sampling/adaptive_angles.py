@@ -15,7 +15,7 @@ sums.
 H is represented at the points of a grid in :math:`\log\alpha`, tilted by :math:`\alpha^t` so that its values are of one
 order of magnitude; losses are rounded to the same grid by a dominating pair.  Left of the grid H is bounded by 1, right
 of it by its last value; the round-off of each Fourier transform is added.  Proof: book, chapter on random
-participation, "Rounds of turned gradients".
+participation, "Rounds with angles that change".
 """
 
 import itertools

@@ -39,7 +39,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
-from flamelib.core.arrays import Complexes, Reals, Wholes
+from flamelib.core.arrays import Complexes, Reals, Wholes, log_sum
 from flamelib.core.logspace import ROUNDING_16, UNIT
 from flamelib.core.search import root
 
@@ -517,7 +517,7 @@ def _log_excess(logs: Reals, excess: Reals, sizes: Reals) -> tuple[float, float]
     for rounding in (-ROUNDING_16, ROUNDING_16):
         shifted = excess + rounding * sizes
         positive = shifted > 0
-        ends.append(_log_sum_exp(logs[positive] + np.log(shifted[positive])) if positive.any() else -math.inf)
+        ends.append(log_sum(logs[positive] + np.log(shifted[positive])) if positive.any() else -math.inf)
     return ends[0], ends[1]
 
 
@@ -573,8 +573,3 @@ def histograms(total: int, letters: int) -> Wholes:
     bars = np.array(positions, dtype=np.int64).reshape(len(positions), letters - 1)
     ends = np.full((len(bars), 1), total + letters - 1)
     return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
-
-
-def _log_sum_exp(logs: Reals) -> float:
-    top = logs.max()
-    return float(top + math.log(np.exp(logs - top).sum()))

@@ -4,7 +4,7 @@ A swap changes the distribution only if its two users are in different component
 messages, on both sides; with i users in a component, this has probability :math:`1-\sum\frac{i(i-1)}{n(n-1)}` on each
 side, so that the distance is smaller by a factor of some n/2 than for all users.  Up to 128 users the second moment is
 computed by the component of the first user; for more it is bounded by the largest component.
-Proofs: book, chapter on cloak aggregation, "One swap among all".
+Proofs: book, chapter on cloak aggregation, "One swap among all users".
 """
 
 import math

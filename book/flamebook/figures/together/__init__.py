@@ -1,1 +1,1 @@
-"""Figures of all documents together."""
+"""What figures and tables of all documents together show."""

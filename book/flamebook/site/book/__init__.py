@@ -1,1 +1,1 @@
-"""The book as a whole: its pages put in place, built, made light, served, packed as one file, printed."""
+"""The book as a whole: its pages put in place, built, made light, served, packed as one file."""

@@ -1,4 +1,4 @@
-"""The grid of the bench: about an hour on a core, a part for each table and budget.
+"""The grid of *Defend your epsilon*, recorded: about an hour on a core, a part for each table and budget.
 
 Upper ends and costs are rounded up to five digits, lower ends down, so that none is on the wrong side.
 """

@@ -1,4 +1,4 @@
-"""The speeds that the status page shows, measured by the programs in ``tests/speed`` on an idle core: minutes."""
+"""Speeds on the page on speed and cost, measured by the programs in ``tests/speed`` on an idle core: minutes."""
 
 import json
 import subprocess
