@@ -49,6 +49,7 @@ def test_a_row_traced_now_enters_what_was_recorded(name: str) -> None:
 
 
 def test_every_row_was_recorded_and_every_proof_is_used() -> None:
+    """Where a row or a proof is new: ``flamelib record ledger``."""
     assert set(RESTS) == set(CLAIMS)
     carrying = {label for label, proof in proofs.load().items() if proof.carries}
     assert carrying == {label for labels in RESTS.values() for label in labels}

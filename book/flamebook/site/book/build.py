@@ -193,7 +193,7 @@ def _write_downloads(root: Path, html: Path) -> None:
 def summary(root: Path, outcome: Outcome, seconds: float) -> str:
     """What was run, where the book is, how long it took."""
     lines = [f"\n{message.rstrip()}" for message in outcome.failed.values()]
-    lines += [f"notebooks  {len(outcome.ran)} run, {len(outcome.skipped)} skipped, {len(outcome.failed)} failed"]
+    lines += [f"notebooks  {len(outcome.ran)} run, {len(outcome.skipped)} current, {len(outcome.failed)} failed"]
     lines += [] if outcome.failed else [f"book       {(root / HTML / 'index.html').resolve()}"]
     return "\n".join([*lines, f"time       {int(seconds // 60)} min {seconds % 60:.0f} s"])
 
