@@ -52,8 +52,8 @@ record: venv ## the runs at the sizes of the papers that pages show beside their
 
 test: book ## every check: style, types, doctests, tests, the built book in a browser
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore tests/browser
+	@$(BIN)/mypy --no-error-summary & types=$$!; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q --ignore tests/browser; wait $$types # types need one processor
 	@$(MAKE) check # apart: what drives a browser keeps a loop running, beside which others cannot start theirs
 
 quick-test: venv ## while you work: style, types, core mathematics; no book is needed
@@ -62,7 +62,7 @@ quick-test: venv ## while you work: style, types, core mathematics; no book is n
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/core tests/mechanisms tests/protocols tests/attacks flamelib
 
 check: venv ## only the built book: links, figures, scripts, in a browser
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/browser
+	@$(BIN)/python -m pytest -n 3 --dist worksteal -q tests/browser
 
 run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket_histogram ARGS="-p epsilon=0.5"
 	@$(BIN)/flamelib run $(NOTEBOOK) $(ARGS)

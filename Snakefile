@@ -59,10 +59,11 @@ if config.get("keep"):
             schedule.keep(Path(input[0]).parent, Path(output[0]).parent)
 
 
-# The longest runs begin first, so that none is left for the end, when the other cores have nothing to do.
+# The longest runs begin first, so that none is left for the end, when the other cores have nothing to do; so does that
+# of Flower, which mostly waits.
 use rule notebook as training with:
     wildcard_constraints:
-        run=".*_learning",
+        run=".*_learning|flower",
     group:
         None
     output:
