@@ -2,7 +2,7 @@
 
 import mpmath as mp
 
-HALF, FAR = mp.mpf("0.5"), mp.mpf(200)
+HALF = mp.mpf("0.5")
 
 
 class TwoUsers:
@@ -30,12 +30,13 @@ class TwoUsers:
 
     def threshold(self, shift):
         """Where the falling loss equals minus the shift, at most so far out that no normal tail is left."""
+        far = 200 * (1 + self.s)
         if self.blanket:
             sought = -shift / self.mass
             ratio = sought + self.factor if sought + self.factor >= 1 else self.factor / (1 - sought)
         else:
             ratio = self.factor - shift
-        return min(HALF - self.s**2 * mp.log(ratio), FAR) if ratio > 0 else FAR
+        return min(HALF - self.s**2 * mp.log(ratio), far) if ratio > 0 else far
 
     def price(self, shift):
         """Mean of the positive part of one loss and the shift, under the reference law."""

@@ -51,7 +51,7 @@ def test_two_users(noise_std, epsilon):
 
 @pytest.mark.parametrize(("noise_std", "epsilon"), [(25100.35330357087, 2.6868920682928863e-4), (54.275, 0.12183)])
 def test_a_coarse_sum_of_two_users_lies_on_its_side(noise_std, epsilon):
-    with mp.workdps(30):
+    with mp.workdps(50):
         truth = math.log(TwoUsers(noise_std, epsilon, blanket=True).delta())
     found = bracket(GaussianLaw(noise_std, epsilon, True), 2, 1e-5)
     assert found.low <= truth <= found.high
