@@ -110,8 +110,8 @@ def _participation(at: At, epsilon: float) -> float:
 
 ORACLES = {"flame": _flame, "checkin": _checkin, "participation": _participation}
 PLAYED = {  # rounds that tell the story's own case from the claim
-    "flame": (200_000, "largest opposite mixed sampled"),
-    "checkin": (200_000, "clients some ignores large"),
+    "flame": (1_000_000, "largest opposite mixed sampled"),
+    "checkin": (1_000_000, "clients some ignores large"),
     "participation": (6_000_000, "inner equal hidden removed"),
 }
 
@@ -170,11 +170,12 @@ def test_it_is_turned_and_played_by_keyboard_and_says_what_happened(page: Page) 
     assert page.inner_text("#dossier-flame .fl-dossier-verdict").startswith("Not contradicted at ε = ")
     page.keyboard.press("ArrowUp")
     assert "The contradiction vanishes with “drawn by a coin" in page.inner_text("#dossier-flame .fl-dossier-verdict")
+    page.evaluate("flamelibDossiers.trial('flame', 'largest opposite mixed sampled', 1, 1)")  # what follows is drawn from the seed
     page.focus("#dossier-flame button >> nth=0")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('#dossier-flame button').disabled === false")
     told = page.inner_text("#dossier-flame .fl-dossier-counted")
-    assert "in 200,000 rounds each" in told
+    assert "in 1,000,000 rounds each" in told
     assert "counting alone contradicts the claim" in told
     assert "counted from" in (page.get_attribute("#dossier-flame svg", "aria-label") or "")
     page.keyboard.press("Tab")

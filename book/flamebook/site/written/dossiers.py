@@ -193,7 +193,7 @@ def topk(padded: int, epsilon0: float, sampling_rate: float, delta: float) -> Do
         )),
     )  # fmt: skip
     given = {"padded": padded, "sampling_rate": sampling_rate, "true": true}
-    return Dossier("flame:thm-3/always-reported", given, 200_000, switches, solve)
+    return Dossier("flame:thm-3/always-reported", given, 1_000_000, switches, solve)
 
 
 # --- Self check-in: dropouts take their noise with them ------------------------------------------------------------
@@ -246,7 +246,7 @@ def dropout(n_users: int, checkin_rate: float, lost: float, noise_std: float, ep
     given = {
         "n_users": n_users, "checkin_rate": checkin_rate, "lost": lost, "noise_std": noise_std, "true": true
     }  # fmt: skip
-    return Dossier("checkin:distributed/dropout", given, 200_000, switches, solve)
+    return Dossier("checkin:distributed/dropout", given, 1_000_000, switches, solve)
 
 
 # --- Random participation: the reading that was probably printed ---------------------------------------------------
