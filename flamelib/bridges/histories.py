@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from flamelib.accounting.checkin.distributed_noise import distributed_cells
-from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.dominating_pair import (
     RTOL_MASS,
     DominatingPair,
@@ -39,7 +38,7 @@ from flamelib.accounting.composition.privacy_profile import (
 )
 from flamelib.accounting.noise.gaussian import MAX_RATIO
 from flamelib.accounting.sampling.rounds import dominated_rounds, round_cells
-from flamelib.accounting.shuffling.accountant import cloned, rests_on
+from flamelib.accounting.shuffling.randomizers import analysis, rests_on, round_curve
 from flamelib.core import profiles
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
@@ -260,7 +259,7 @@ def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency
     if isinstance(inner, Summed):
         cells = both_orders(distributed_cells(inner.n_users, rate, inner.noise_std))
         return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
-    curve = round_curve(cloned(inner.randomizer), inner.n_users, rate)
+    curve = round_curve(analysis(inner.randomizer).reduced, inner.n_users, rate)
     cells = dominating_pair_of(curve, total, _near(delta))
     return Pair(cells, None, Adjacency.REPLACE_ONE, rests_on(inner.randomizer))
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.core.vocabulary import Checked, DomainError, keep, number
 
 # How far the entries of a row may be from adding up to 1: rounding of printed tables.
@@ -24,7 +25,56 @@ RAREST_MESSAGE = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
-class KaryProfile(Checked):
+class LossShape:
+    r"""Parameters of L that do not depend on epsilon: with :math:`a = e^{\varepsilon} - 1`,
+
+    .. math:: b = \mathtt{spread}\,(e^{\varepsilon} + 1), \qquad
+              E[L^2] = a^2\,\mathtt{cross} + (1 + e^{2\varepsilon})\,(\mathtt{same} - \mathtt{cross}).
+
+    ``odds`` is :math:`\gamma / (1 - \gamma)`; ``log_gap`` the logarithm of ``same - cross``, without the
+    cancellation of the two moments at a small local budget.
+    """
+
+    epsilon0: float
+    log_mass: float
+    odds: float
+    spread: float
+    log_cross: float
+    log_gap: float
+    generic: bool
+
+    @property
+    def mass(self) -> float:
+        return math.exp(self.log_mass)
+
+    def log_high(self, epsilon: float) -> float:
+        """Logarithm of the greatest value of L; ``-inf`` at the local budget, where it is 0."""
+        if self.generic:
+            return self.epsilon0 + log1mexp(2 * self.epsilon0 - epsilon)
+        return self.log_mass + epsilon + log_expm1(self.epsilon0 - epsilon)
+
+    def log_second_moment(self, epsilon: float, log_a: float) -> float:
+        """Logarithm of the second moment, ``log_a`` being ``log_expm1(epsilon)``."""
+        squares = 2 * epsilon + math.log1p(math.exp(-2 * epsilon))
+        return logaddexp(2 * log_a + self.log_cross, squares + self.log_gap)
+
+
+class Profile(ABC):
+    """A local randomizer, as far as accounting may know it."""
+
+    __slots__ = ()
+    #: The parameter that calibrations look for, ``None`` where there is none.
+    strength: ClassVar[str | None] = "epsilon0"
+    epsilon0: float
+
+    @property
+    def total_variation(self) -> float:
+        """Largest total variation between the messages of two values (upper): that of binary response attains it."""
+        return math.tanh(self.epsilon0 / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class KaryProfile(Checked, Profile):
     """k-ary randomized response: keep the bucket, or draw one uniformly with probability ``mass``."""
 
     kind: ClassVar[str] = "kary"
@@ -54,6 +104,22 @@ class KaryProfile(Checked):
     def cross(self) -> float:
         return self.mass * (1 + self.kept)
 
+    @property
+    def loss_shape(self) -> LossShape:
+        """L in the closed forms."""
+        growth = math.expm1(self.epsilon0)
+        log_mass = -math.log1p(growth / self.n_buckets)
+        log_kept = log_expm1(self.epsilon0) - math.log(growth + self.n_buckets)
+        return LossShape(
+            self.epsilon0,
+            log_mass,
+            odds=self.n_buckets / growth,
+            spread=math.exp(log_mass) * growth,
+            log_cross=log_mass + math.log1p(math.exp(log_kept)),
+            log_gap=2 * log_kept + math.log(self.n_buckets),
+            generic=False,
+        )
+
 
 class Shares(NamedTuple):
     """With which probabilities a draw from the base law supports given values.
@@ -79,7 +145,7 @@ def _independent(bit: float, n_buckets: int) -> Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class SupportProfile(Checked, ABC):
+class SupportProfile(Checked, Profile):
     r"""Messages that support some values, and are :math:`e^{\varepsilon_0}` times as likely for these as for others.
 
     :math:`\mu_x(y) = G\,B(y)\,e^{\varepsilon_0 [y\text{ supports }x]}` with a base law B and
@@ -131,6 +197,22 @@ class SupportProfile(Checked, ABC):
         steep, base, lift = math.expm1(self.epsilon0) * self.base, self.base, self.lift
         both = (math.exp(self.epsilon0) + 1) * base * (two - everything)
         return (lift * base) ** 2 + steep * lift * (both + 2 * alone * base)
+
+    @property
+    def loss_shape(self) -> LossShape:
+        """L in the closed forms."""
+        shares = self.shares
+        log_steep = log_expm1(self.epsilon0) + math.log(self.base)
+        log_mass = math.log(self.mass)
+        return LossShape(
+            self.epsilon0,
+            log_mass,
+            odds=exp_or_inf(log_mass - log_steep - math.log(shares.one - shares.all)),
+            spread=self.lift * math.exp(log_steep),
+            log_cross=math.log(self.cross),
+            log_gap=2 * log_steep + math.log(self.lift) + math.log(shares.alone),
+            generic=False,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +292,7 @@ class HashingProfile(SupportProfile):
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceProfile(Checked):
+class LaplaceProfile(Checked, Profile):
     """Laplace noise of scale ``1 / epsilon0`` on a value in [0, 1]; its blanket is the law at one half."""
 
     kind: ClassVar[str] = "laplace"
@@ -233,14 +315,34 @@ class LaplaceProfile(Checked):
     def cross(self) -> float:
         return 2 * math.exp(-self.epsilon0 / 2) - math.exp(-self.epsilon0)
 
+    @property
+    def loss_shape(self) -> LossShape:
+        """L in the closed forms."""
+        half = self.epsilon0 / 2
+        # same - cross = (2/3) exp(-2h) (exp(h) - 1)^2 (exp(h) + 2) with h = epsilon0 / 2, every factor positive.
+        return LossShape(
+            self.epsilon0,
+            log_mass=-half,
+            odds=exp_or_inf(-log_expm1(half)),
+            spread=math.exp(-half) * math.expm1(self.epsilon0),
+            log_cross=-half + math.log(2 - math.exp(-half)),
+            log_gap=math.log(2 / 3) - 2 * half + 2 * log_expm1(half) + math.log(math.exp(half) + 2),
+            generic=False,
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class GaussianProfile(Checked):
+class GaussianProfile(Checked, Profile):
     """Gaussian noise on a value in [0, 1]: no pure local guarantee, because the likelihood ratio is unbounded."""
 
     kind: ClassVar[str] = "gaussian"
-    epsilon0: ClassVar[float] = math.inf
+    strength: ClassVar[str | None] = "noise_std"
+    epsilon0: ClassVar[float] = math.inf  # type: ignore[misc]
     noise_std: float
+
+    @property
+    def total_variation(self) -> float:
+        return math.erf(1 / (2 * math.sqrt(2) * self.noise_std))
 
     @property
     def mass(self) -> float:
@@ -248,7 +350,7 @@ class GaussianProfile(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class AnyProfile(Checked):
+class AnyProfile(Checked, Profile):
     """Every randomizer with local budget ``epsilon0``: the generic constants of the blanket authors."""
 
     kind: ClassVar[str] = "any"
@@ -266,6 +368,19 @@ class AnyProfile(Checked):
     def cross(self) -> float:
         return math.exp(-3 * self.epsilon0)
 
+    @property
+    def loss_shape(self) -> LossShape:
+        """L in the closed forms, by the generic constants."""
+        return LossShape(
+            self.epsilon0,
+            log_mass=-self.epsilon0,
+            odds=1 / math.expm1(self.epsilon0),
+            spread=2 * math.sinh(self.epsilon0),
+            log_cross=-3 * self.epsilon0,
+            log_gap=self.epsilon0 + log1mexp(4 * self.epsilon0),
+            generic=True,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ClonedProfile(AnyProfile):
@@ -273,10 +388,11 @@ class ClonedProfile(AnyProfile):
 
 
 @dataclass(frozen=True, slots=True)
-class TableProfile:
+class TableProfile(Profile):
     """A randomizer by its table: row x is the law of the message for the value x."""
 
     kind: ClassVar[str] = "table"
+    strength: ClassVar[str | None] = None
     table: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
@@ -301,7 +417,7 @@ class TableProfile:
         keep(self, table=exact)
 
     @property
-    def epsilon0(self) -> float:
+    def epsilon0(self) -> float:  # type: ignore[override]
         """The local budget: the largest logarithm of a ratio of two entries of one column."""
         columns = [column for column in zip(*self.table, strict=True) if column[0] > 0]
         return max(math.log(max(column) / min(column)) for column in columns)
@@ -322,5 +438,3 @@ SUPPORTING: dict[str, type[SupportProfile]] = {
 #:
 #: :meta hide-value:
 BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
-
-Profile = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | AnyProfile

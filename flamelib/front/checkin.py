@@ -20,7 +20,6 @@ from flamelib.accounting.checkin.distributed_noise import (
 from flamelib.accounting.shuffling.accountant import largest_budget
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.guarantees import Certified, RestsOn
-from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.front import questions
 from flamelib.front.crowd import honest_part
@@ -28,7 +27,6 @@ from flamelib.front.results import Calibrated, Guarantee, guarantee
 from flamelib.front.shuffled import (
     Shuffled,
     calibrated,
-    estimated,
     fewest_users,
     guaranteed_survey,
     messages,
@@ -154,7 +152,7 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
             return replace(protocol, protocol=replace(inner, noise_std=noise_std))
 
         return calibrated("noise_std", with_noise, value, epsilon, delta, rounds, rises=False)
-    if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
+    if over not in (None, "epsilon0") or inner.randomizer.strength != "epsilon0":
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
     at = functools.partial(with_budget, inner.randomizer, "epsilon0")
     counted = honest_part(protocol)
@@ -189,7 +187,9 @@ def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Real
     seen, rate = _view(protocol, values, rng), protocol.effective_rate or 1.0
     if isinstance(protocol.protocol, Summed):
         return np.asarray(seen) / rate
-    return estimated(protocol.protocol.randomizer, seen) / rate
+    randomizer: Any = protocol.protocol.randomizer
+    estimate: Reals | float = randomizer.estimate(seen)
+    return estimate / rate
 
 
 questions.answers(Checkin, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)

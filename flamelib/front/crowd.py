@@ -7,6 +7,7 @@ Whoever knows their messages takes them out, so the others' guarantee is that of
 know which.  Further messages of others only hide (they are a post-processing).  So if fewer than m users arrive in a
 round with a probability of at most s, delta(n) <= delta(m) + s.  From below, with the same value of all others, an
 attacker waits until the victim's message arrives, among at most M: delta(n) >= (1 - dropout) P(at most M) delta(M).
+Whatever the others hold, that of all n is at least (1 - dropout) delta(n), as fewer messages hide less.
 
 Proof: book, chapter on the blanket, proposition *Colluding users, lost messages*.
 """
@@ -20,10 +21,12 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT
 from flamelib.core.vocabulary import honest
 
+FEW_USERS = 1000  # users up to which lower bounds may be of data sets in which the others hold different values
 DELTA_SHARE = 0.01  # share of delta for the event that fewer messages arrive than are counted
 TAIL_PROBABILITY = 0.01  # probability that more messages arrive in a round than the lower bound assumes
 
 Bound = Callable[[int, float | None, float | None], float]  # of so many users, at an epsilon or at a delta
+LowerBound = Callable[[int, float | None, float | None, bool], float]  # the same, and whether for equal inputs
 
 
 def honest_part(protocol: Any) -> Any:
@@ -73,14 +76,22 @@ def upper(
 
 
 def lower(
-    bound: Bound, n_users: int, dropout: float, rounds: int, epsilon: float | None, delta: float | None
+    bound: LowerBound, n_users: int, dropout: float, rounds: int, epsilon: float | None, delta: float | None
 ) -> Certified:
-    """From a lower bound without dropout, of data sets in which all others hold the same value, one with it."""
+    """From a lower bound without dropout one with it.
+
+    Where not all users count, ``bound`` is asked for data sets in which all others hold the same value.
+    """
     most = 1 + max(binomial.quantiles(n_users - 1, 1 - dropout, TAIL_PROBABILITY)[1], 1)
-    probability = ((1 - dropout) * (1 - TAIL_PROBABILITY)) ** rounds * (1 - 8 * rounds * UNIT)
-    if delta is None:
-        return Certified(probability * bound(most, epsilon, None), 0.0)
-    return _certified(bound(most, None, delta / probability) if delta < probability else 0.0)
+    found = 0.0
+    for counted, tail in ((most, TAIL_PROBABILITY), *([(n_users, 0.0)] if n_users <= FEW_USERS else [])):
+        probability = ((1 - dropout) * (1 - tail)) ** rounds * (1 - 8 * rounds * UNIT)
+        equal = counted < n_users
+        if delta is None:
+            found = max(found, probability * bound(counted, epsilon, None, equal))
+        elif delta < probability:
+            found = max(found, bound(counted, None, delta / probability, equal))
+    return Certified(found, 0.0)
 
 
 def _certified(found: float) -> Certified:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
-from flamelib.accounting.shuffling.accountant import cloned, rests_on
-from flamelib.core.profiles import TableProfile
+from flamelib.accounting.shuffling.randomizers import analysis, rests_on
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
@@ -69,9 +68,8 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     if len(protocol.parts) == 1:
         part, times = protocol.parts[0]
         return questions.account(part, delta=delta, epsilon=epsilon, rounds=check(rounds=rounds * times)["rounds"])
-    history = [
-        (cloned(one), n_users, rate, times) for one, n_users, rate, times in _history(protocol, rounds) if one.epsilon0
-    ]
+    parts = [part for part in _history(protocol, rounds) if part[0].epsilon0]
+    history = [(analysis(one).reduced, *setting) for one, *setting in parts]
     found = shuffled_history(history, epsilon, delta)
     return guarantee(found, rests_on(*(one for one, *_ in history)), epsilon, delta)
 
@@ -81,8 +79,7 @@ def _lower(protocol: Rounds, delta: float | None, epsilon: float | None, rounds:
         questions.bounds(part, delta=delta, epsilon=epsilon, rounds=times * rounds).lower
         for part, times in protocol.parts
     )
-    history = [part for part in _history(protocol, rounds) if not isinstance(part[0], TableProfile)]
-    return max(alone, shuffled_history_lower(history, epsilon, delta))
+    return max(alone, shuffled_history_lower(_history(protocol, rounds), epsilon, delta))
 
 
 questions.answers(Rounds, account=_account, lower=_lower)

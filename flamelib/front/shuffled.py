@@ -8,27 +8,25 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.accounting.shuffling.accountant import (
-    Randomizer,
     compose,
     largest_budget,
     least_noise,
     lower_bound,
-    rests_on,
 )
+from flamelib.accounting.shuffling.randomizers import analysis
 from flamelib.core.arrays import Reals, one_per_user
-from flamelib.core.profiles import AnyProfile, GaussianProfile, TableProfile
+from flamelib.core.profiles import Profile
 from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check, honest, keep
 from flamelib.front import crowd, questions
 from flamelib.front.crowd import honest_part
 from flamelib.front.results import Calibrated, Guarantee, guarantee
-from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
 
 
@@ -56,14 +54,13 @@ class Shuffled:
     (0.04049, 1e-06)-DP, replace-one; proven
     """
 
-    randomizer: Randomizer
+    randomizer: Profile
     n_users: int
     colluding: int = 0
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomizer, Randomizer):
-            raise DomainError(f"randomizer must be a local randomizer such as KaryResponse, got {self.randomizer!r}")
+        analysis(self.randomizer)  # refuses what is none
         keep(self, **check(n_users=self.n_users, colluding=self.colluding, dropout=self.dropout))
         honest(self.n_users, self.colluding)
 
@@ -74,15 +71,12 @@ def _account(protocol: Shuffled, delta: float | None, epsilon: float | None, rou
 
 def rounds_account(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     """The guarantee of rounds with check-in at this rate (1: without)."""
-    grounds = rests_on(survey.randomizer)
 
     def bound(n_users: int, epsilon: float | None, delta: float | None) -> float:
-        nonlocal grounds
-        found, grounds = compose(survey.randomizer, n_users, rounds, rate, epsilon, delta)
-        return found
+        return compose(survey.randomizer, n_users, rounds, rate, epsilon, delta)
 
     found = crowd.upper(bound, survey.n_users, survey.dropout, rounds, epsilon, delta, survey.randomizer.epsilon0)
-    return guarantee(found, grounds, epsilon, delta)
+    return guarantee(found, analysis(survey.randomizer).rests_on, epsilon, delta)
 
 
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:
@@ -92,27 +86,25 @@ def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, round
 def rounds_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: float | None, rounds: int) -> float:
     """What is certainly lost in rounds with check-in at this rate (1: without)."""
 
-    def bound(n_users: int, epsilon: float | None, delta: float | None, rate: float = rate) -> float:
-        return lower_bound(survey.randomizer, n_users, rounds, rate, epsilon, delta)
+    def bound(n_users: int, epsilon: float | None, delta: float | None, equal_inputs: bool = False) -> float:
+        return lower_bound(survey.randomizer, n_users, rounds, rate, epsilon, delta, equal_inputs)
 
     if not survey.dropout:
         return bound(survey.n_users, epsilon, delta)
     # Where the analyzer does not look who is there, a lost message is that of a user who did not check in.
-    unseen = bound(survey.n_users, epsilon, delta, rate * (1 - survey.dropout))
-    if isinstance(survey.randomizer, AnyProfile | TableProfile):
-        return unseen  # some of whose lower bounds are of data sets in which others differ
+    rarer = rate * (1 - survey.dropout)
+    unseen = lower_bound(survey.randomizer, survey.n_users, rounds, rarer, epsilon, delta)
     return max(unseen, crowd.lower(bound, survey.n_users, survey.dropout, rounds, epsilon, delta))
 
 
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     randomizer = protocol.randomizer
-    sought = over or ("noise_std" if isinstance(randomizer, GaussianProfile) else "epsilon0")
-    if isinstance(randomizer, GaussianProfile) and rounds > 1:
+    sought = over or randomizer.strength
+    if randomizer.strength == "noise_std" and rounds > 1:
         raise DomainError("rounds must be 1 for Gaussian noise, of which no account of more is known here")
     if sought == "n_users":
         return fewest_users(lambda n: replace(protocol, n_users=n), protocol.colluding, epsilon, delta, rounds)
-    found = sought in ("epsilon0", "noise_std") and hasattr(randomizer, sought)
-    if not found or isinstance(randomizer, TableProfile):
+    if sought is None or sought != randomizer.strength:
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
 
     at = functools.partial(with_budget, randomizer, sought)
@@ -191,22 +183,9 @@ def _view(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> ND
 
 
 def _run(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    return estimated(protocol.randomizer, _view(protocol, values, rng)) / (1 - protocol.dropout)
-
-
-def estimated(randomizer: Any, received: NDArray[Any]) -> Reals | float:
-    """What the analyzer makes of messages: unbiased counts of values, or an unbiased sum of numbers."""
-    if isinstance(randomizer, KaryResponse):
-        counts = np.bincount(received, minlength=randomizer.n_buckets)
-        return np.asarray((counts - received.size * randomizer.mass / randomizer.n_buckets) / randomizer.kept)
-    if hasattr(randomizer, "supported"):
-        own, other = randomizer.base * math.exp(randomizer.epsilon0), randomizer.base
-        gap = (own - other) * randomizer.shares.alone
-        counts = np.asarray(randomizer.supported(received)).sum(axis=0)
-        return np.asarray((counts - len(received) * (randomizer.shares.one * own - gap)) / gap)
-    if isinstance(randomizer, TableProfile):
-        return np.bincount(received, minlength=len(randomizer.table[0])).astype(float)
-    return float(received.sum())
+    seen, randomizer = _view(protocol, values, rng), cast("Any", protocol.randomizer)
+    estimate: Reals | float = randomizer.estimate(seen)
+    return estimate / (1 - protocol.dropout)
 
 
 questions.answers(Shuffled, account=_account, lower=_lower, calibrate=_calibrate, run=_run, view=_view)

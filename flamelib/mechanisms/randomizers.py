@@ -51,6 +51,11 @@ class KaryResponse(KaryProfile):
         """Draws from the blanket law: uniform buckets."""
         return rng.integers(self.n_buckets, size=shape)
 
+    def estimate(self, messages: Wholes) -> Reals:
+        """Unbiased number of users in each bucket, from all users' messages."""
+        counts = np.bincount(messages, minlength=self.n_buckets)
+        return np.asarray((counts - messages.size * self.mass / self.n_buckets) / self.kept)
+
     def log_pmf(self, report: ArrayLike, value: ArrayLike) -> Reals:
         """Logarithm of the probability of ``report`` given ``value``, broadcast; ``-inf`` off the alphabet."""
         value = wholes("value", value, 0, self.n_buckets - 1)
@@ -74,6 +79,10 @@ class LaplaceNoise(LaplaceProfile):
         """One real report for each value in [0, 1], same shape."""
         inputs = reals("values", values, 0, 1)
         return inputs + rng.laplace(scale=1 / self.epsilon0, size=inputs.shape)
+
+    def estimate(self, messages: Reals) -> float:
+        """Unbiased sum of the values."""
+        return float(messages.sum())
 
     def sample_blanket(self, shape: Shape, rng: np.random.Generator) -> Reals:
         """Draws from the blanket law."""
@@ -100,6 +109,10 @@ class GaussianNoise(GaussianProfile):
         """One real report for each value in [0, 1], same shape."""
         inputs = reals("values", values, 0, 1)
         return inputs + rng.normal(scale=self.noise_std, size=inputs.shape)
+
+    def estimate(self, messages: Reals) -> float:
+        """Unbiased sum of the values."""
+        return float(messages.sum())
 
     def sample_blanket(self, shape: Shape, rng: np.random.Generator) -> Reals:
         """Draws from the blanket law: a Gaussian tail beyond one half, on either side, by inversion."""

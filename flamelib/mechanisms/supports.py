@@ -10,16 +10,30 @@ encoding, local hashing); Ye, Barg 2018 (subset selection); Acharya, Sun, Zhang 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Flags, Wholes, wholes
+from flamelib.core.arrays import Flags, Reals, Wholes, wholes
 from flamelib.core.profiles import HadamardProfile, HashingProfile, RapporProfile, SubsetProfile, UnaryProfile
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError
 
 
-class _Flags:
+class _Supports:
+    """Messages that support values."""
+
+    __slots__ = ()
+
+    def estimate(self: Any, messages: NDArray[Any]) -> Reals:
+        """Unbiased number of users who hold each value, from all users' messages."""
+        own, other = self.base * math.exp(self.epsilon0), self.base
+        gap = (own - other) * self.shares.alone
+        counts = np.asarray(self.supported(messages)).sum(axis=0)
+        return np.asarray((counts - len(messages) * (self.shares.one * own - gap)) / gap)
+
+
+class _Flags(_Supports):
     """Messages that are flags, one for each value."""
 
     __slots__ = ()
@@ -70,7 +84,7 @@ class SubsetSelection(_Flags, SubsetProfile):
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardResponse(HadamardProfile):
+class HadamardResponse(_Supports, HadamardProfile):
     """Send a column of the Hadamard matrix: with odds of ``exp(epsilon0)`` one in which row ``value + 1`` has +1."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Wholes:
@@ -87,7 +101,7 @@ class HadamardResponse(HadamardProfile):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalHashing(HashingProfile):
+class LocalHashing(_Supports, HashingProfile):
     """Send a hash function, uniform among all, and the hash of the value by k-ary response on ``range`` numbers."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Wholes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.core.arrays import Wholes, wholes
+from flamelib.core.arrays import Reals, Wholes, wholes
 from flamelib.core.profiles import TableProfile
 
 
@@ -31,3 +31,7 @@ class TableRandomizer(TableProfile):
         # Messages that nobody sends end where they begin, so that "at or above" passes them over.
         drawn = rng.random(held.shape)[..., None] * chances[held][..., -1:]
         return np.asarray((drawn >= chances[held]).sum(axis=-1))
+
+    def estimate(self, messages: Wholes) -> Reals:
+        """How often each message was sent."""
+        return np.bincount(messages, minlength=len(self.table[0])).astype(float)

@@ -249,11 +249,11 @@ def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float
         lower, upper = (rappor_sums(*budget, side, delta=delta, rounds=rounds) for side in ("lower", "upper"))
         return lower, upper, RestsOn.PROVEN, "sums of flipped bits: two shuffled binary responses"
     randomizer = kind_of(mechanism, numbers.get("n_buckets"))(numbers["epsilon0"])
-    upper, rests_on = compose(randomizer, n_users, rounds, 1.0, None, delta)
+    upper, proven = compose(randomizer, n_users, rounds, 1.0, None, delta), RestsOn.PROVEN
     if trust == "aggregator" and mechanism != "kary":
-        return None, upper, rests_on, "a sum shows no more than shuffled reports do; how much less is not known here"
+        return None, upper, proven, "a sum shows no more than shuffled reports do; how much less is not known here"
     lower = lower_bound(randomizer, n_users, rounds, 1.0, None, delta)
-    return lower, upper, rests_on, "shuffled reports; the lower end by explicit data sets"
+    return lower, upper, proven, "shuffled reports; the lower end by explicit data sets"
 
 
 def _unshuffled(

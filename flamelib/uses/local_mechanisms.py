@@ -9,14 +9,14 @@ import functools
 import math
 
 from flamelib.accounting.checkin.shuffled import RTOL_ROUNDS, checkin_shuffled
-from flamelib.accounting.checkin.subsampled_shuffle import Analyzed, round_curve
 from flamelib.accounting.composition.privacy_profile import PrivacyProfile, composed_epsilon, tabulated
 from flamelib.accounting.coordinates.vector_bounds import account, shared_account
 from flamelib.accounting.shuffling.accuracy import summation_worst_mse
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
+from flamelib.accounting.shuffling.randomizers import round_curve
 from flamelib.accounting.splitting.lemmas import modulus_bits
 from flamelib.core.logspace import product_above
-from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile, Profile
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.vectors import CapMessages
@@ -28,13 +28,13 @@ _SPARED = 6  # standard deviations of room in a bag beyond what comes on average
 
 
 @functools.lru_cache(maxsize=512)
-def _shuffles(randomizer: Analyzed, n_users: int, times: int, delta: float, rate: float = 1.0) -> float:
+def _shuffles(randomizer: Profile, n_users: int, times: int, delta: float, rate: float = 1.0) -> float:
     """Certified epsilon of so many shuffles of one report of each user, or of those who check in at this rate."""
     return float(composed_epsilon([(_shuffle(randomizer, n_users, rate), times)], delta, RTOL_ROUNDS))
 
 
 @functools.lru_cache(maxsize=64)
-def _shuffle(randomizer: Analyzed, n_users: int, rate: float) -> PrivacyProfile:
+def _shuffle(randomizer: Profile, n_users: int, rate: float) -> PrivacyProfile:
     return tabulated(round_curve(randomizer, n_users, rate))
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from flamelib.accounting.shuffling.accountant import cloned, kind_of
+from flamelib.accounting.shuffling.accountant import kind_of
 from flamelib.accounting.shuffling.brackets import estimate
-from flamelib.accounting.shuffling.laws import blanket_law
+from flamelib.accounting.shuffling.randomizers import analysis
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import BUCKETED
 from flamelib.core.search import smallest_epsilon
@@ -249,7 +249,7 @@ def lower_end(kind: Kind, setting: Setting) -> tuple[float, str]:
 def _estimated(kind: Kind, setting: Setting) -> float:
     """An estimate of epsilon, by which settings are ranked: that of the blanket, which rounds make grow as noise's."""
     epsilon0, n_users, delta, rounds = setting
-    law = blanket_law(cloned(kind_of(*kind)(epsilon0)))  # type: ignore[arg-type]
+    law = analysis(analysis(kind_of(*kind)(epsilon0)).reduced).blanket  # type: ignore[attr-defined]
     once = smallest_epsilon(estimate(law, n_users), delta, epsilon0)
     return min(math.sqrt(rounds) * once - (rounds - 1) * once**2 / (4 * math.log(delta)), rounds * epsilon0)
 

@@ -14,8 +14,8 @@ from oracles.rounds import summed as referee
 from flamelib import AnyRandomizer, Checkin, KaryResponse, Rounds, Shuffled, Summed, account, bounds
 from flamelib.accounting.checkin import distributed_noise
 from flamelib.accounting.checkin.distributed_noise import distributed_rounds, distributed_rounds_lower
-from flamelib.accounting.checkin.subsampled_shuffle import checkin_profile, equal_cells, third_cells
 from flamelib.accounting.composition.dominating_pair import composed_below
+from flamelib.accounting.shuffling.discrete import checkin_profile, equal_cells, third_cells
 from flamelib.core.profiles import KaryProfile
 
 GRID = 1e-4  # relative: what the referee's own sums may be wrong by

@@ -21,7 +21,7 @@ from oracles.gaussian import TwoUsers
 from flamelib.accounting.shuffling import exact_binary, gaussian_branch_cut, tables
 from flamelib.accounting.shuffling.brackets import locally
 from flamelib.accounting.shuffling.calibration import least_blanket_mass
-from flamelib.accounting.shuffling.closed_form import bennett_curve, hoeffding_curve, kary_epsilon0, loss_shape
+from flamelib.accounting.shuffling.closed_form import bennett_curve, hoeffding_curve, kary_epsilon0
 from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, TableProfile
 
@@ -149,7 +149,7 @@ def of_curve(kind, epsilon0, k, n, epsilon, curve, oracle):
     profile = {"kary": KaryProfile(epsilon0, k), "laplace": LaplaceProfile(epsilon0), "any": AnyProfile(epsilon0)}[kind]
     with mp.workdps(50):
         truth = oracle(kind, n, epsilon0, epsilon, k)
-        return float(truth - mpf(curve(loss_shape(profile), n)(epsilon)))
+        return float(truth - mpf(curve(profile.loss_shape, n)(epsilon)))
 
 
 @attack(log(1e-6, 20.0), many(2, 10**6), Axis(0.3, 12.0), log(1e-6, 0.999), whole(0, 2), tries=150)

@@ -17,8 +17,10 @@ from oracles import shuffling as slow
 from oracles.steps import at_zero, of_laplace, of_values, on_a_line, positive_part
 
 from flamelib.accounting.shuffling import bromwich, laws
+from flamelib.accounting.shuffling.any_randomizer import clone_blanket
 from flamelib.accounting.shuffling.brackets import of_law
-from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_blanket, kary_others
+from flamelib.accounting.shuffling.discrete import KaryAnalysis, kary_blanket, kary_others
+from flamelib.accounting.shuffling.laplace import LaplaceLaw
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 ELSEWHERE = -math.inf  # another branch answers at this point
@@ -304,7 +306,7 @@ def brackets(epsilon0, k, n, share, upper):
     delta = float(slow.kary_blanket(epsilon0, k, n, share * epsilon0))
     if not delta > 1e-12:
         return ELSEWHERE
-    found = of_law(blanket_law(KaryProfile(epsilon0, k)), n, epsilon0, None, delta, upper=upper)
+    found = of_law(KaryAnalysis(KaryProfile(epsilon0, k)).blanket, n, epsilon0, None, delta, upper=upper)
     there, sign = slow.kary_blanket(epsilon0, k, n, float(found)), 1 if upper else -1
     miss = sign * float(there / mpf(delta) - 1)
     least = float(found) - sign * found.uncertainty

@@ -10,8 +10,8 @@ from flamelib.accounting.checkin.distributed_noise import (
 )
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
 from flamelib.accounting.checkin.shuffled import checkin_shuffled, largest_epsilon0, shuffled_rounds
-from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.dominating_pair import to_dp_accounting
+from flamelib.accounting.shuffling.randomizers import round_curve
 from flamelib.core.profiles import KaryProfile
 
 SETTINGS = {

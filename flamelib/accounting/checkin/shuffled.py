@@ -1,7 +1,7 @@
 r"""Composition of rounds of shuffled check-in, or of plain shuffling: upper and lower bounds.
 
 **Upper.**  The supremum of the profiles of all pairs of neighbours of a round, bounded by
-:mod:`flamelib.accounting.checkin.subsampled_shuffle`, is the profile of one pair, which dominates the round for all
+:mod:`flamelib.accounting.shuffling.analysis`, is the profile of one pair, which dominates the round for all
 data sets and all values of the victim, chosen adaptively.  Products of dominating pairs dominate adaptive compositions.
 The supremum may be attained at a different data set for every :math:`\alpha`: the pair whose other users all hold one
 value does not dominate, not even for binary response, but its profile is so close to the supremum that the upper bound
@@ -19,19 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flamelib.accounting.checkin.renyi import shuffled_renyi_epsilon
-from flamelib.accounting.checkin.subsampled_shuffle import (
-    Analyzed,
-    equal_cells,
-    law_from_below,
-    round_curve,
-    third_cells,
-)
-from flamelib.accounting.composition.dominating_pair import DominatingPair, composed_below
+from flamelib.accounting.composition.dominating_pair import composed_below
 from flamelib.accounting.composition.privacy_profile import composed_delta, composed_epsilon
-from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.shuffling.analysis import ROUNDING_FUNCTIONS
 from flamelib.accounting.shuffling.brackets import MAX_EPSILON0, RTOL_NOISE, of_law, within_reach
-from flamelib.accounting.shuffling.equal_inputs import equal_inputs_pair
-from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD
+from flamelib.accounting.shuffling.randomizers import analysis, round_curve
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import MIN_DELTA, sum_above
 from flamelib.core.profiles import (
@@ -39,9 +31,8 @@ from flamelib.core.profiles import (
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
-    KaryProfile,
     LaplaceProfile,
-    SupportProfile,
+    Profile,
 )
 from flamelib.core.search import log_excess
 from flamelib.core.statements import states
@@ -50,7 +41,6 @@ from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check, o
 RTOL_ROUNDS = 0.02  # relative accuracy of composed rounds, as of a delta
 RTOL_EPSILON = 2e-3  # relative distance of the epsilon of the largest local budget below the target
 MIN_CHECKIN_RATE = 1e-12  # check-in rate below which the lower bound is 0
-ROUNDING_FUNCTIONS = 1e-13  # relative error of a few nested elementary functions
 MAX_ROUNDS = 10**9  # rounds beyond which basic composition is used
 
 
@@ -114,7 +104,7 @@ def checkin_shuffled(
 
 
 def shuffled_rounds(
-    randomizer: Analyzed, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
+    randomizer: Profile, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
     checkin_rate: float = 1.0,
 ) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
@@ -127,14 +117,12 @@ def shuffled_rounds(
     epsilon, delta, n_users, rounds, checkin_rate = one_budget(
         epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate
     ).values()
-    unshuffled = None
-    if isinstance(randomizer, GaussianProfile) and checkin_rate:
-        unshuffled = gaussian_mechanism(1.0, randomizer.noise_std / math.sqrt(rounds), epsilon, delta)
-        if not unshuffled:
-            return unshuffled
+    unshuffled = analysis(randomizer).unshuffled(rounds, epsilon, delta)
+    if not checkin_rate or (unshuffled is not None and not unshuffled):
+        return Certified(0.0, 0.0)
     bound = shuffled_history([(randomizer, n_users, checkin_rate, rounds)], epsilon, delta)
-    if isinstance(randomizer, GaussianProfile):
-        return bound if unshuffled is None else min(bound, unshuffled)
+    if unshuffled is not None:
+        return min(bound, unshuffled)
     if not within_reach(randomizer.epsilon0) and delta is None:
         return Certified(bound, bound)  # unshuffled
     # Numerical share of epsilon from which Theorem 2 is evaluated as well.
@@ -144,7 +132,7 @@ def shuffled_rounds(
 
 
 #: Identical rounds: randomizer, users, check-in rate, number of rounds.
-Stage = tuple[Analyzed, int, float, int]
+Stage = tuple[Profile, int, float, int]
 
 
 def shuffled_history(history: Sequence[Stage], epsilon: float | None = None, delta: float | None = None) -> Certified:
@@ -156,7 +144,9 @@ def shuffled_history(history: Sequence[Stage], epsilon: float | None = None, del
     coarse = 1.0  # relative accuracy of delta where profiles are slow to evaluate
     epsilon, delta = one_budget(epsilon, delta).values()
     history = [(profile, *check(n_users=n, checkin_rate=rate, rounds=r).values()) for profile, n, rate, r in history]
-    if sum(rate * rounds * _total_variation(profile) for profile, _, rate, rounds in history) <= (delta or 0.0):
+    # By a maximal coupling the outputs of all adaptive rounds agree but for this probability.
+    distance = sum(rate * rounds * profile.total_variation for profile, _, rate, rounds in history)
+    if distance * (1 + ROUNDING_FUNCTIONS) <= (delta or 0.0):
         return Certified(0.0, 0.0)
     if (total := sum(rounds for *_, rounds in history)) > MAX_ROUNDS:
         return _add_budgets(sum_above(*((rounds, profile.epsilon0) for profile, _, _, rounds in history)), epsilon)
@@ -166,7 +156,7 @@ def shuffled_history(history: Sequence[Stage], epsilon: float | None = None, del
         if delta is None:
             return composed_delta(parts, epsilon or 0.0)
         return composed_epsilon(parts, delta if delta >= MIN_DELTA else 0.0)
-    if any(isinstance(profile, GaussianProfile) for profile, *_ in active):  # slow to evaluate: few values
+    if any(analysis(profile).is_slow for profile, *_ in active):  # few values
         if delta is None:
             return composed_delta(parts, epsilon or 0.0, coarse)
         # Delta below which no profiles are composed here.
@@ -182,25 +172,14 @@ def shuffled_history(history: Sequence[Stage], epsilon: float | None = None, del
     return composed_epsilon(parts, delta if delta >= MIN_DELTA else 0.0, RTOL_ROUNDS)
 
 
-def _total_variation(randomizer: Analyzed) -> float:
-    """Largest total variation between the messages of two values (upper).
-
-    By a maximal coupling the outputs of all adaptive rounds agree with probability ``1 - sum(rate * rounds * tv)``.
-    """
-    if isinstance(randomizer, GaussianProfile):
-        distance = math.erf(1 / (2 * math.sqrt(2) * randomizer.noise_std))
-    else:
-        distance = math.tanh(randomizer.epsilon0 / 2)  # attained by binary response
-    return distance * (1 + ROUNDING_FUNCTIONS)
-
-
 def shuffled_rounds_lower(
-    randomizer: Analyzed, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
-    checkin_rate: float = 1.0,
+    randomizer: Profile, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
+    checkin_rate: float = 1.0, equal_inputs: bool = False,
 ) -> float:  # fmt: skip
     """Guarantee of rounds of shuffled messages for explicit data sets (lower).
 
-    In every round all other users hold one value, the victim's other one or a third.  For noise the bound is that of a
+    In every round all other users hold one value, the victim's other one or a third; for a table of few users, unless
+    ``equal_inputs``, any values.  For noise the bound is that of a
     single round, or that of all rounds after post-processing each message to its half of the range (binary response)
     or, for Gaussian noise, to an interval.  Arguments are those of :func:`shuffled_rounds`; for ``AnyProfile`` the
     larger of binary and ternary response.  At most four million rounds are counted.  Beyond a billion users, some
@@ -211,20 +190,16 @@ def shuffled_rounds_lower(
     ).values()
     if checkin_rate < MIN_CHECKIN_RATE or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
-    noise, composed = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
-    if (not noise or rounds > 1) and delta != 0:  # else the bound is trivial
-        cells = _cells_from_below(randomizer, n_users, checkin_rate)
-        composed = max([0.0, *(composed_below([(bounds, rounds)], epsilon, delta) for bounds in cells)])
-    if not noise or (delta is not None and composed >= noise.epsilon0):  # the upper limit of one round
+    account, composed = analysis(randomizer), 0.0
+    laws = account.laws_from_below(checkin_rate)
+    if (not laws or rounds > 1) and delta != 0:  # else the bound is trivial
+        pairs = account.witnesses(n_users, checkin_rate, equal_inputs)
+        composed = max([0.0, *(composed_below([(pair, rounds)], epsilon, delta) for pair in pairs)])
+    # Not more than the local budget, or P[the user takes part], is lost in a single round.
+    if delta is not None and (composed >= account.epsilon0 or delta >= checkin_rate):
         return composed
-    if isinstance(noise, GaussianProfile) and noise.noise_std > MAX_NOISE_STD:
-        return composed
-    if delta is not None and delta >= checkin_rate:  # P[the user takes part in the single round]
-        return composed
-    inputs = (1.0,) if isinstance(noise, GaussianProfile) else (0.0, 1.0)
-    laws = [law_from_below(noise, value, checkin_rate) for value in inputs]
-    bounds = [of_law(law, n_users, noise.epsilon0, epsilon, delta, upper=False, rtol=RTOL_NOISE) for law in laws]
-    return max(composed, *bounds)
+    asked = n_users, account.epsilon0, epsilon, delta
+    return max([composed, *(of_law(law, *asked, upper=False, rtol=RTOL_NOISE) for law in laws)])
 
 
 def shuffled_history_lower(history: Sequence[Stage], epsilon: float | None = None, delta: float | None = None) -> float:
@@ -237,42 +212,11 @@ def shuffled_history_lower(history: Sequence[Stage], epsilon: float | None = Non
     parts = []
     for profile, n_users, rate, rounds in history:
         if rate >= MIN_CHECKIN_RATE and profile.epsilon0:
-            cells = _cells_from_below(profile, n_users, rate)
-            parts += [(cells[-1], rounds)] if cells else []
+            pairs = analysis(profile).witnesses(n_users, rate)
+            parts += [(pairs[-1], rounds)] if pairs else []
     if not parts or sum(rate * rounds for _, _, rate, rounds in history) <= (delta or 0.0):
         return 0.0
     return composed_below(parts, epsilon, delta)
-
-
-def _cells_from_below(randomizer: Analyzed, n_users: int, rate: float) -> list[DominatingPair]:
-    """Pairs of a round for data sets in which all others hold one value, the largest losses last.
-
-    All others hold the victim's other value, or for k-ary response a third one; noise is post-processed to few
-    outcomes.
-    """
-    discrete: list[KaryProfile | SupportProfile]
-    if isinstance(randomizer, LaplaceProfile | GaussianProfile):
-        budget = _binary_budget(randomizer)
-        discrete = [KaryProfile(budget, 2)] if budget else []
-    elif isinstance(randomizer, AnyProfile):
-        discrete = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
-    else:
-        discrete = [randomizer]
-    cells = [equal_cells(profile, n_users, rate) for profile in discrete]
-    cells += [third_cells(profile, n_users, rate) for profile in discrete if isinstance(profile, KaryProfile)]
-    cells += [equal_inputs_pair(randomizer, n_users, rate)] if isinstance(randomizer, GaussianProfile) else []
-    return [pair for pair in cells if pair]
-
-
-def _binary_budget(randomizer: LaplaceProfile | GaussianProfile) -> float:
-    """Local budget of the indicator of a message above 1/2, binary response of the values 0 and 1 (rounded down)."""
-    if isinstance(randomizer, LaplaceProfile):
-        budget = math.log1p(2 * math.expm1(randomizer.epsilon0 / 2))
-    else:
-        z = 1 / (2 * math.sqrt(2) * randomizer.noise_std)
-        overlap = math.erfc(z)
-        budget = math.log1p(2 * math.erf(z) / overlap) if overlap else 0.0
-    return budget * (1 - ROUNDING_FUNCTIONS)
 
 
 def largest_epsilon0(
@@ -347,7 +291,7 @@ _PROFILES: dict[str, Any] = {
 
 def _randomizer(
     route: str, epsilon0: float | None, n_buckets: int | None, noise_std: float | None = None
-) -> Analyzed:  # fmt: skip
+) -> Profile:  # fmt: skip
     given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
     parameters = dict.fromkeys(BUCKETED, ("epsilon0", "n_buckets")) | {"gaussian": ("noise_std",)}
     needed = parameters.get(route, ("epsilon0",))
@@ -356,5 +300,5 @@ def _randomizer(
             raise DomainError(f"{name} is missing for route={route}: {VOCABULARY[name]}")
     if route not in _PROFILES:
         raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
-    profile: Analyzed = _PROFILES[route](*(given[name] for name in needed))
+    profile: Profile = _PROFILES[route](*(given[name] for name in needed))
     return profile

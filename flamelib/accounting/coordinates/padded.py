@@ -32,7 +32,8 @@ from flamelib.accounting.composition.privacy_profile import Delta, PrivacyProfil
 from flamelib.accounting.shuffling import bromwich
 from flamelib.accounting.shuffling.brackets import locally, within_reach
 from flamelib.accounting.shuffling.closed_form import phi_over_square
-from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
+from flamelib.accounting.shuffling.laplace import PaddedLaplaceLaw
+from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core import binomial
 from flamelib.core.logspace import above, log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile

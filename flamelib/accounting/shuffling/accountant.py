@@ -10,99 +10,53 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
-from flamelib.accounting.checkin.subsampled_shuffle import Analyzed, table_cells
-from flamelib.accounting.composition.dominating_pair import composed_below
 from flamelib.accounting.shuffling.brackets import MAX_EPSILON0
+from flamelib.accounting.shuffling.gaussian import GaussianAnalysis
 from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD
-from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
-from flamelib.accounting.shuffling.tables import local_budget, table_divergence, table_lower
+from flamelib.accounting.shuffling.randomizers import analysis
 from flamelib.core.guarantees import ARITHMETIC, Certified, Gives, RestsOn
-from flamelib.core.logspace import ROUNDING_8
 from flamelib.core.profiles import (
     BUCKETED,
     AnyProfile,
-    ClonedProfile,
     GaussianProfile,
     KaryProfile,
     LaplaceProfile,
-    SupportProfile,
+    Profile,
     TableProfile,
 )
 from flamelib.core.search import largest, stepped_back
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError
 
-Randomizer = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
-
-
-def one_round(
-    randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None
-) -> tuple[Certified, RestsOn]:
-    """One round, and what its account rests on (upper)."""
-    match randomizer:
-        case AnyProfile(epsilon0):
-            found = any_randomizer(epsilon0, n_users, "upper", epsilon, delta)
-        case TableProfile():
-            found = table_divergence(randomizer, n_users, epsilon, delta)
-        case KaryProfile(epsilon0, 2):
-            found = exact_binary(epsilon0, n_users, epsilon, delta)
-        case _:
-            found = blanket_divergence(randomizer, n_users, epsilon, delta)
-    return found, rests_on(randomizer)
-
-
-def rests_on(*randomizers: Any) -> RestsOn:
-    """The error of the integrals for Gaussian noise is estimated; all other accounts are proven."""
-    noisy = any(isinstance(randomizer, GaussianProfile) for randomizer in randomizers)
-    return RestsOn.ESTIMATED if noisy else RestsOn.PROVEN
-
 
 def compose(
-    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
-) -> tuple[Certified, RestsOn]:
-    """Composition of rounds with check-in probability ``rate``, and what its account rests on (upper)."""
-    if rounds == 1 and rate == 1:
-        return one_round(randomizer, n_users, epsilon, delta)
+    randomizer: Profile, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
+) -> Certified:
+    """Composition of rounds with check-in probability ``rate`` (upper)."""
     if not randomizer.epsilon0:
-        return Certified(0.0, 0.0), RestsOn.PROVEN  # messages do not depend on the value
-    found = shuffled_rounds(cloned(randomizer), n_users, rounds, epsilon, delta, rate)
-    if rounds == 1 and isinstance(randomizer, TableProfile):
+        return Certified(0.0, 0.0)  # messages do not depend on the value
+    account = analysis(randomizer)
+    if rounds == 1 and rate == 1:
+        return account.one_round(n_users, epsilon, delta)
+    found = shuffled_rounds(account.reduced, n_users, rounds, epsilon, delta, rate)
+    if rounds == 1 and account.reduced != randomizer:
         # Dropping messages is a post-processing of the round of all users.
-        found = min(found, table_divergence(randomizer, n_users, epsilon, delta))
-    return found, rests_on(randomizer)
-
-
-def cloned(randomizer: Randomizer) -> Analyzed:
-    """The clone reduction of a table, with its local budget rounded up, or of any randomizer, absent users included."""
-    match randomizer:
-        case TableProfile():
-            return ClonedProfile(local_budget(randomizer, ROUNDING_8))
-        case AnyProfile(epsilon0):
-            return ClonedProfile(epsilon0)
-    return randomizer
+        found = min(found, account.one_round(n_users, epsilon, delta))
+    return found
 
 
 def lower_bound(
-    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
-) -> Certified:
-    """Divergence of explicit data sets (lower)."""
+    randomizer: Profile, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None,
+    equal_inputs: bool = False,
+) -> Certified:  # fmt: skip
+    """Divergence of explicit data sets (lower), with ``equal_inputs`` of those whose other users hold one value."""
     found = Certified(0.0, 0.0)
-    if isinstance(randomizer, TableProfile) and not randomizer.epsilon0:
+    if not randomizer.epsilon0:
         return found
-    if rate == 1:
-        # One round is a post-processing of all rounds.
-        match randomizer:
-            case AnyProfile(epsilon0):
-                found = any_randomizer(epsilon0, n_users, "lower", epsilon, delta)
-            case TableProfile():
-                found = table_lower(randomizer, n_users, epsilon, delta)
-            case _:
-                found = all_equal(randomizer, n_users, epsilon, delta)
-    if isinstance(randomizer, TableProfile):
-        pairs = table_cells(randomizer, n_users) if rounds > 1 and rate == 1 else []
-        found = max([found, *(Certified(composed_below([(cells, rounds)], epsilon, delta), 0.0) for cells in pairs)])
-    elif rounds > 1 or rate < 1:
-        composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate)
+    if rate == 1:  # one round is a post-processing of all rounds
+        found = analysis(randomizer).from_below(n_users, epsilon, delta, equal_inputs)
+    if rounds > 1 or rate < 1:
+        composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate, equal_inputs)
         found = max(found, Certified(composed, 0.0))
     return found
 
@@ -137,7 +91,7 @@ def table_account(
     randomizer = TableProfile(table)
     if side == "lower":
         return lower_bound(randomizer, n_users, rounds, 1.0, epsilon, delta)
-    return compose(randomizer, n_users, rounds, 1.0, epsilon, delta)[0]
+    return compose(randomizer, n_users, rounds, 1.0, epsilon, delta)
 
 
 @states("shuffle", "rappor-sums", item="one-hot vectors of flipped bits, whose sums are seen: two binary responses",
@@ -185,7 +139,7 @@ class Noise:
 
 
 def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    return RestsOn.ESTIMATED if arguments["randomizer"] == "gaussian" else RestsOn.PROVEN
+    return GaussianAnalysis.rests_on if arguments["randomizer"] == "gaussian" else RestsOn.PROVEN
 
 
 @states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",
@@ -242,7 +196,7 @@ def largest_budget(
     """The largest local budget of a family of randomizers, by the route that belongs to it."""
     if rounds == 1 and rate == 1:
         value = largest_parameter(at, n_users, epsilon, delta, min(epsilon, MAX_EPSILON0), MAX_EPSILON0)
-        return stepped_back(lambda budget: one_round(at(budget), n_users, None, delta)[0], value, epsilon)
+        return stepped_back(lambda budget: analysis(at(budget)).one_round(n_users, None, delta), value, epsilon)
     example = at(1.0)
     buckets = getattr(example, "n_buckets", None)
     epsilon0 = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
@@ -257,7 +211,7 @@ def least_noise(n_users: int, epsilon: float, delta: float) -> float:
 
     value = 1 / largest_parameter(at, n_users, epsilon, delta, 1 / MAX_NOISE_STD, MAX_NOISE_STD)
     return stepped_back(
-        lambda noise: one_round(GaussianProfile(noise), n_users, None, delta)[0], value, epsilon, rises=False
+        lambda noise: analysis(GaussianProfile(noise)).one_round(n_users, None, delta), value, epsilon, rises=False
     )
 
 
@@ -267,6 +221,6 @@ def largest_parameter(
     """The largest parameter of one round at which delta is kept, on the safe side."""
 
     def log_delta(value: float) -> float:
-        return math.log(max(one_round(at(value), n_users, epsilon, None)[0], 5e-324))
+        return math.log(max(analysis(at(value)).one_round(n_users, epsilon, None), 5e-324))
 
     return largest(log_delta, delta, low, high)

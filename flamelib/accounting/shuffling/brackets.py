@@ -27,26 +27,16 @@ MAX_EPSILON0 = 30.0  # largest local budget of the numerics and of searches: bey
 
 def divergence(law: LawAt, n_users: int, rtol: float = bromwich.RTOL_TIGHT) -> BracketAt:
     """Certified bracket of log delta, of width about ``rtol`` but for Gaussian noise, as a function of epsilon."""
-
-    def at(epsilon: float) -> Bracket:
-        distribution = law(epsilon)
-        if isinstance(distribution, GaussianLaw):
-            return gaussian_branch_cut.bracket(distribution, n_users)
-        return bromwich.bracket(distribution, n_users, rtol)
-
-    return at
+    if isinstance(law(0.0), GaussianLaw):
+        return lambda epsilon: gaussian_branch_cut.bracket(law(epsilon), n_users)  # type: ignore[arg-type]
+    return lambda epsilon: bromwich.bracket(law(epsilon), n_users, rtol)  # type: ignore[arg-type]
 
 
 def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
     """Uncertified log delta as a function of epsilon."""
-
-    def at(epsilon: float) -> float:
-        here = law(epsilon)
-        return (
-            gaussian_branch_cut.quick(here, n_users) if isinstance(here, GaussianLaw) else bromwich.quick(here, n_users)
-        )
-
-    return at
+    if isinstance(law(0.0), GaussianLaw):
+        return lambda epsilon: gaussian_branch_cut.quick(law(epsilon), n_users)  # type: ignore[arg-type]
+    return lambda epsilon: bromwich.quick(law(epsilon), n_users)  # type: ignore[arg-type]
 
 
 def of_law(

@@ -8,7 +8,7 @@ from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_
 from flamelib.accounting.shuffling.brackets import MAX_EPSILON0, answer, estimate
 from flamelib.accounting.shuffling.bromwich import RTOL_TIGHT, Bracket, bracket
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
-from flamelib.accounting.shuffling.laws import blanket_law
+from flamelib.accounting.shuffling.discrete import KaryAnalysis
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.search import smallest_epsilon
@@ -120,7 +120,7 @@ def _certified(
 ) -> Certified:
     """Value of ``blanket:lem-reduction``, no more accurate than the comparison with the target requires."""
     profile = KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
-    law, target = blanket_law(profile), math.log(delta) if delta else -math.inf
+    law, target = KaryAnalysis(profile).blanket, math.log(delta) if delta else -math.inf
 
     def certified(at: float) -> Bracket:
         found = bracket(law(at), n_users, 1e-3)  # initial width of the bracket of log delta

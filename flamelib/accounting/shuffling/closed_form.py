@@ -15,10 +15,17 @@ Source: Balle, Bell, Gascon, Nissim 2019.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from flamelib.core.logspace import MARGIN, ROUNDING, above, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile, SupportProfile
+from flamelib.core.logspace import MARGIN, ROUNDING, above, log1mexp, log_expm1, probability
+from flamelib.core.profiles import (
+    AnyProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    LossShape,
+    Profile,
+    SupportProfile,
+)
 from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, DomainError, check
@@ -113,107 +120,6 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     p = math.exp(epsilon0)
     growth = 8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users
     return above(math.log1p(math.tanh(epsilon0 / 2) * growth))
-
-
-@dataclass(frozen=True, slots=True)
-class LossShape:
-    r"""Parameters of L that do not depend on epsilon: with :math:`a = e^{\varepsilon} - 1`,
-
-    .. math:: b = \mathtt{spread}\,(e^{\varepsilon} + 1), \qquad
-              E[L^2] = a^2\,\mathtt{cross} + (1 + e^{2\varepsilon})\,(\mathtt{same} - \mathtt{cross}).
-
-    ``odds`` is :math:`\gamma / (1 - \gamma)`; ``log_gap`` the logarithm of ``same - cross``, without the
-    cancellation of the two moments at a small local budget.
-    """
-
-    epsilon0: float
-    log_mass: float
-    odds: float
-    spread: float
-    log_cross: float
-    log_gap: float
-    generic: bool
-
-    @property
-    def mass(self) -> float:
-        return math.exp(self.log_mass)
-
-    def log_high(self, epsilon: float) -> float:
-        """Logarithm of the greatest value of L; ``-inf`` at the local budget, where it is 0."""
-        if self.generic:
-            return self.epsilon0 + log1mexp(2 * self.epsilon0 - epsilon)
-        return self.log_mass + epsilon + log_expm1(self.epsilon0 - epsilon)
-
-    def log_second_moment(self, epsilon: float, log_a: float) -> float:
-        """Logarithm of the second moment, ``log_a`` being ``log_expm1(epsilon)``."""
-        squares = 2 * epsilon + math.log1p(math.exp(-2 * epsilon))
-        return logaddexp(2 * log_a + self.log_cross, squares + self.log_gap)
-
-
-def loss_shape(randomizer: BoundedProfile) -> LossShape:
-    """The shape of L for k-ary response, Laplace noise, or the authors' generic constants."""
-    epsilon0 = randomizer.epsilon0
-    if isinstance(randomizer, KaryProfile):
-        return _kary_shape(epsilon0, randomizer.n_buckets)
-    if isinstance(randomizer, SupportProfile):
-        return _support_shape(randomizer)
-    return _laplace_shape(epsilon0) if isinstance(randomizer, LaplaceProfile) else _generic_shape(epsilon0)
-
-
-def _kary_shape(epsilon0: float, n_buckets: int) -> LossShape:
-    growth = math.expm1(epsilon0)
-    log_mass = -math.log1p(growth / n_buckets)
-    log_kept = log_expm1(epsilon0) - math.log(growth + n_buckets)
-    return LossShape(
-        epsilon0,
-        log_mass,
-        odds=n_buckets / growth,
-        spread=math.exp(log_mass) * growth,
-        log_cross=log_mass + math.log1p(math.exp(log_kept)),
-        log_gap=2 * log_kept + math.log(n_buckets),
-        generic=False,
-    )
-
-
-def _support_shape(randomizer: SupportProfile) -> LossShape:
-    shares = randomizer.shares
-    log_steep = log_expm1(randomizer.epsilon0) + math.log(randomizer.base)
-    log_mass = math.log(randomizer.mass)
-    return LossShape(
-        randomizer.epsilon0,
-        log_mass,
-        odds=exp_or_inf(log_mass - log_steep - math.log(shares.one - shares.all)),
-        spread=randomizer.lift * math.exp(log_steep),
-        log_cross=math.log(randomizer.cross),
-        log_gap=2 * log_steep + math.log(randomizer.lift) + math.log(shares.alone),
-        generic=False,
-    )
-
-
-def _laplace_shape(epsilon0: float) -> LossShape:
-    half = epsilon0 / 2
-    # same - cross = (2/3) exp(-2h) (exp(h) - 1)^2 (exp(h) + 2) with h = epsilon0 / 2, every factor positive.
-    return LossShape(
-        epsilon0,
-        log_mass=-half,
-        odds=exp_or_inf(-log_expm1(half)),
-        spread=math.exp(-half) * math.expm1(epsilon0),
-        log_cross=-half + math.log(2 - math.exp(-half)),
-        log_gap=math.log(2 / 3) - 2 * half + 2 * log_expm1(half) + math.log(math.exp(half) + 2),
-        generic=False,
-    )
-
-
-def _generic_shape(epsilon0: float) -> LossShape:
-    return LossShape(
-        epsilon0,
-        log_mass=-epsilon0,
-        odds=1 / math.expm1(epsilon0),
-        spread=2 * math.sinh(epsilon0),
-        log_cross=-3 * epsilon0,
-        log_gap=epsilon0 + log1mexp(4 * epsilon0),
-        generic=True,
-    )
 
 
 def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
@@ -518,7 +424,7 @@ def _answer(
     delta: float | None,
 ) -> float:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``; exactly one is given."""
-    curve = bound(loss_shape(randomizer), n_users)
+    curve = bound(randomizer.loss_shape, n_users)
     if epsilon is not None:
         return probability(_log_delta(curve, randomizer.epsilon0, epsilon))
     # Uncapped up to the local budget: the search needs the slope of the curve, and its minimum.

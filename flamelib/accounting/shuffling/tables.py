@@ -13,20 +13,54 @@ Source: the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5, for each p
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from flamelib.accounting.shuffling.brackets import BracketAt, answer, of_laws
-from flamelib.accounting.shuffling.bromwich import Bracket, histograms
+from flamelib.accounting.composition.dominating_pair import MIN_Q_MASS, DominatingPair
+from flamelib.accounting.composition.privacy_profile import PrivacyProfile
+from flamelib.accounting.shuffling.analysis import Analysis
+from flamelib.accounting.shuffling.any_randomizer import ClonedAnalysis
+from flamelib.accounting.shuffling.brackets import answer, of_laws
 from flamelib.accounting.shuffling.laws import AtomicLaw
-from flamelib.core.arrays import Reals, Wholes
+from flamelib.accounting.shuffling.outcomes import (
+    MAX_USERS,
+    binned,
+    enumerated,
+    histogram_error,
+    histogram_laws,
+    window,
+)
+from flamelib.core import binomial
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import ROUNDING_8, ROUNDING_16
-from flamelib.core.profiles import TableProfile
+from flamelib.core.logspace import ROUNDING_8
+from flamelib.core.profiles import ClonedProfile, TableProfile
 
 AtomsAt = Callable[[float], AtomicLaw]
-Pairs = Sequence[tuple[int, int]]
+
+
+class TableAnalysis(Analysis):
+    """One shuffle by every pair of values, rounds by clones of the table's local budget."""
+
+    def one_round(self, n_users: int, epsilon: float | None, delta: float | None) -> Certified:
+        return table_divergence(self.randomizer, n_users, epsilon, delta)
+
+    def from_below(
+        self, n_users: int, epsilon: float | None, delta: float | None, equal_inputs: bool = False
+    ) -> Certified:
+        return table_lower(self.randomizer, n_users, epsilon, delta, equal_inputs)
+
+    @property
+    def reduced(self) -> ClonedProfile:
+        """Of the local budget rounded up."""
+        return ClonedProfile(local_budget(self.randomizer, ROUNDING_8))
+
+    def profile(self, n_users: int, rate: float, error: float) -> PrivacyProfile:
+        return ClonedAnalysis(self.reduced).profile(n_users, rate, error)
+
+    def witnesses(self, n_users: int, rate: float, equal_inputs: bool = False) -> list[DominatingPair]:
+        return table_cells(self.randomizer, n_users, equal_inputs) if rate == 1 else []
 
 
 def table_divergence(
@@ -56,11 +90,15 @@ def _total_variation(rows: Reals) -> float:
 
 
 def table_lower(
-    randomizer: TableProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
+    randomizer: TableProfile,
+    n_users: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    equal_inputs: bool = False,
 ) -> Certified:
     """Divergence of explicit data sets (lower); the arguments are those of :func:`table_divergence`.
 
-    All others hold one value; for few users, every data set of the others is enumerated.
+    All others hold one value; for few users, every data set of the others is enumerated but with ``equal_inputs``.
     """
     budget = local_budget(randomizer, -ROUNDING_8)
     if not budget:
@@ -68,7 +106,7 @@ def table_lower(
     rows = np.array(randomizer.table)
     rows = rows[:, rows[0] > 0]
     values = range(len(rows))
-    small = enumerated(rows, n_users, list(itertools.permutations(values, 2)))
+    small = None if equal_inputs else enumerated(rows, n_users, list(itertools.permutations(values, 2)))
     if small:
         return answer(small, lambda at: small(at).high, budget, epsilon, delta, upper=False)
     laws = [
@@ -82,70 +120,6 @@ def table_lower(
 def local_budget(randomizer: TableProfile, shift: float) -> float:
     """The local budget, shifted by more than the rounding of rows, ratio and logarithm."""
     return max(randomizer.epsilon0 * (1 + shift) + shift, 0.0)
-
-
-def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
-    """Bracket of log delta, maximum over all data sets of the others and these ordered pairs of values.
-
-    ``rows``, of shape (values, letters), are the distributions of the message; the others hold any of these values.
-    ``None`` where there are too many data sets and multisets of messages.
-    """
-    laws = histogram_laws(rows, n_users)
-    if laws is None:
-        return None
-    error = histogram_error(rows, n_users)
-    underflow = 5e-324 * 2 * n_users * rows.shape[1] * laws.shape[-1]  # underflow of products
-
-    def bracket(epsilon: float) -> Bracket:
-        exp_epsilon = math.exp(epsilon)
-
-        def end(shift: float) -> float:
-            gains = (laws[x] * (1 + shift) - exp_epsilon * (1 - shift) * laws[other] for x, other in pairs)
-            found = max(float(np.maximum(gain, 0).sum(axis=1).max()) for gain in gains)
-            found += math.copysign(underflow * exp_epsilon, shift) if found > 0 else 0.0
-            return math.log(found) + shift if found > 0 else -math.inf
-
-        return Bracket(end(-error), end(error))
-
-    return bracket
-
-
-def histogram_error(rows: Reals, n_users: int) -> float:
-    """Relative error of the probabilities of :func:`histogram_laws`, but for underflow."""
-    return float(ROUNDING_16 * n_users * (rows.shape[1] + 4))
-
-
-def histogram_laws(rows: Reals, n_users: int) -> Reals | None:
-    """Probabilities of every multiset of messages, by the replaced value and the data set of the others.
-
-    ``None`` where there are too many data sets and multisets of messages.
-    """
-    values, letters = rows.shape
-    data_sets = math.comb(n_users + values - 2, values - 1)
-    size = math.comb(n_users + letters - 1, letters - 1) * data_sets * values
-    if size > 1_000_000 or (n_users + 1) ** letters > 2**62:
-        return None
-    laws, held = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
-    previous = np.zeros((1, letters), dtype=np.int64)
-    for total in range(1, n_users + 1):
-        counts = histograms(total, letters)
-        steps = [_row_indices(previous, counts - step, n_users + 1) for step in np.eye(letters, dtype=np.int64)]
-        padded = np.hstack([laws, np.zeros((len(laws), 1))])
-        if total == n_users:
-            return np.stack([sum(row[c] * padded[:, step] for c, step in enumerate(steps)) for row in rows])
-        # A data set is a nondecreasing sequence: a value of at least the last one is appended.
-        parents = np.repeat(np.arange(len(laws)), values - held)
-        held = np.concatenate([np.arange(last, values) for last in held])
-        laws = sum(rows[held, c][:, None] * padded[parents][:, step] for c, step in enumerate(steps))
-        previous = counts
-    raise AssertionError
-
-
-def _row_indices(table: Wholes, rows: Wholes, base: int) -> Wholes:
-    """Indices of rows in a sorted table; its length for rows with a negative entry."""
-    digits = base ** np.arange(table.shape[1] - 1, -1, -1, dtype=np.int64)
-    found = np.searchsorted(table @ digits, rows @ digits)
-    return np.where(rows.min(axis=1) < 0, len(table), found)
 
 
 def _laws(ratios: Reals, weights: Reals, mass: float, kept: float, shift: float) -> list[AtomsAt]:
@@ -192,3 +166,59 @@ def _by_variance(laws: list[AtomsAt]) -> list[AtomsAt]:
         return -float(weights @ values**2)
 
     return sorted(laws, key=variance)
+
+
+def table_cells(randomizer: TableProfile, n_users: int, equal_inputs: bool = False) -> list[DominatingPair]:
+    r"""Cells of the most distinguishable pairs for a table of message distributions; none beyond a billion users.
+
+    For few users, over all data sets of the others.  Else all others hold one value, and messages are post-processed to
+    the indicator of a likelihood ratio above a threshold.  With its probabilities a, b for the victim's values, c for
+    the others', and M the pmf of Bin(n, c),
+
+    .. math:: P - Q = \frac{M(k)}n(a-b)\Big[\frac kc-\frac{n-k}{1-c}\Big],\qquad
+              Q = \frac{M(k)}n\Big[\frac{bk}c+\frac{(1-b)(n-k)}{1-c}\Big].
+    """
+    rows = np.array(randomizer.table)
+    rows = rows[:, rows[0] > 0]
+    every = itertools.combinations(range(len(rows)), 2)
+    pairs = sorted(every, key=lambda pair: -float(_chi_squared(rows[pair[0]], rows[pair[1]])))[:8]  # pairs
+    laws = None if equal_inputs else histogram_laws(rows, n_users)
+    if laws is not None:
+        found = []
+        for laws_p, laws_q in ((laws[x], laws[y]) for x, y in pairs):
+            both = (laws_p, laws_q), (laws_q, laws_p)
+            # Largest squared distance, and largest losses.
+            for index in {int(_chi_squared(*both[0]).argmax()), *(int(_log_third_moment(*d).argmax()) for d in both)}:
+                p, q = laws_p[index], laws_q[index]
+                p, q = (law[(p > MIN_Q_MASS) & (q > MIN_Q_MASS)] for law in (p, q))
+                losses = np.log(p / q)
+                found.append(DominatingPair(losses, losses, q, p - q, histogram_error(rows, n_users) * (p + q)))
+        return found
+    splits: list[Reals] = []
+    for x, y in pairs if n_users <= MAX_USERS else ():
+        order, laws_of = np.argsort(rows[x] / rows[y]), np.stack([rows[x], rows[y], *rows])
+        for first in range(1, len(order)):
+            masses = np.stack([laws_of[:, order[first:]].sum(axis=1), laws_of[:, order[:first]].sum(axis=1)])
+            splits += [masses[:, [0, 1, of]] for of in range(2, len(laws_of))]
+    splits.sort(key=lambda split: -((split[0, 0] - split[0, 1]) ** 2) / (split[0, 2] * split[1, 2]))
+    return [_split_cells(split, n_users) for split in splits[:4]]  # splits at most
+
+
+def _chi_squared(p: Reals, q: Reals) -> Reals:
+    """Symmetric chi-squared distance ``sum((p - q)^2 / (p + q))``."""
+    return np.asarray(((p - q) ** 2 / np.maximum(p + q, MIN_Q_MASS)).sum(axis=-1))
+
+
+def _log_third_moment(p: Reals, q: Reals) -> Reals:
+    """``log sum(p^4 / q^3)``, dominated by the largest losses."""
+    logs = np.log(np.maximum(p, MIN_Q_MASS)), np.log(np.maximum(q, MIN_Q_MASS))
+    return np.asarray(np.logaddexp.reduce(4 * logs[0] - 3 * logs[1], axis=-1))
+
+
+def _split_cells(split: Reals, n_users: int) -> DominatingPair:
+    """Cells of the count of the rarer of two groups of messages; columns: the victim's values, the others' value."""
+    (a, b, c), (not_a, not_b, not_c) = split if split[0, 2] <= split[1, 2] else split[::-1]
+    counts = window(n_users, c)
+    masses, inside, outside = binomial.pmf(counts, n_users, c) / n_users, counts / c, (n_users - counts) / not_c
+    base = b * inside + not_b * outside
+    return binned(masses * base, ((a - b) * inside + (not_a - not_b) * outside) / base)

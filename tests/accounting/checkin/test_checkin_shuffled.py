@@ -18,10 +18,11 @@ from flamelib.accounting.checkin.shuffled import (
     shuffled_rounds,
     shuffled_rounds_lower,
 )
-from flamelib.accounting.checkin.subsampled_shuffle import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
+from flamelib.accounting.shuffling.discrete import checkin_profile, equal_cells, third_cells
 from flamelib.accounting.shuffling.numerical import all_equal
+from flamelib.accounting.shuffling.randomizers import round_curve
 from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, KaryProfile, LaplaceProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}

@@ -10,7 +10,7 @@ from oracles import tables as oracle
 from scipy.stats import binom
 
 from flamelib import evaluate
-from flamelib.accounting.checkin.subsampled_shuffle import table_cells
+from flamelib.accounting.shuffling.tables import table_cells
 from flamelib.core.profiles import TableProfile
 
 TABLES = [((0.7, 0.3), (0.3, 0.7)), ((0.9, 0.1), (0.5, 0.5)), ((0.6, 0.3, 0.1), (0.2, 0.5, 0.3), (0.1, 0.2, 0.7))]

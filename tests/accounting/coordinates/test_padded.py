@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from flamelib.accounting.coordinates.padded import Coordinate, Others, all_real, sampled
 from flamelib.accounting.shuffling import bromwich
-from flamelib.accounting.shuffling.laws import PaddedLaplaceLaw
+from flamelib.accounting.shuffling.laplace import PaddedLaplaceLaw
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)

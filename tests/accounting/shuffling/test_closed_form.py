@@ -10,7 +10,7 @@ from oracles import closed_form as oracle
 from oracles import shuffling as slow
 
 from flamelib.accounting.shuffling import closed_form as cf
-from flamelib.accounting.shuffling.closed_form import loss_shape, withdrawn_curve
+from flamelib.accounting.shuffling.closed_form import withdrawn_curve
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
@@ -24,7 +24,7 @@ BOUNDS = {"hoeffding": cf.hoeffding, "bennett": cf.bennett}
 
 
 def log_delta(curve, profile, n, epsilon):
-    return cf._log_delta(curve(loss_shape(profile), n), profile.epsilon0, epsilon)
+    return cf._log_delta(curve(profile.loss_shape, n), profile.epsilon0, epsilon)
 
 
 # Numbers printed by the authors' notebook: 5000 users, local budget 0.4.
@@ -58,7 +58,7 @@ def test_withdrawn_form_with_few_and_many_blankets(n, blankets):
     """Every branch of the mean inverse, before the cap at 1."""
     profile = KaryProfile(cf.kary_epsilon0(50, blankets / n), 50)
     expected = mp.log(oracle.bennett_delta("kary", n, profile.epsilon0, 0.3, 50, withdrawn=True))
-    assert withdrawn_curve(loss_shape(profile), n)(0.3) == pytest.approx(float(expected), rel=1e-11, abs=1e-11)
+    assert withdrawn_curve(profile.loss_shape, n)(0.3) == pytest.approx(float(expected), rel=1e-11, abs=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_withdrawn_form_is_not_a_bound():
 
 def amplified(profile, epsilon):
     """Greatest value, width of the range and second moment of the amplification variable."""
-    shape = loss_shape(profile)
+    shape = profile.loss_shape
     log_a = math.log(math.expm1(epsilon)) if epsilon else -math.inf
     moment = math.exp(shape.log_second_moment(epsilon, log_a))
     return math.exp(shape.log_high(epsilon)), shape.spread * (math.exp(epsilon) + 1), moment

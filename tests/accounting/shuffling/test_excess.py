@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from oracles import shuffling as oracles
 
 from flamelib.accounting.shuffling import bromwich
-from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, kary_blanket, kary_others
+from flamelib.accounting.shuffling.discrete import kary_blanket, kary_others
+from flamelib.accounting.shuffling.laplace import LaplaceLaw
+from flamelib.accounting.shuffling.laws import AtomicLaw
 from flamelib.core.profiles import KaryProfile
 
 ACCURATE = 1e-6

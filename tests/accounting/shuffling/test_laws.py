@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw
+from flamelib.accounting.shuffling.laplace import LaplaceLaw
+from flamelib.accounting.shuffling.laws import AtomicLaw
 
 LAPLACE = [
     (1.0, 0.3, 0.5),

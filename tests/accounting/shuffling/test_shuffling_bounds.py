@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from oracles import shuffling as oracles
 from oracles.tables import family, neighbours, worst
 
-from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.privacy_profile import together
 from flamelib.accounting.shuffling.brackets import answer
 from flamelib.accounting.shuffling.bromwich import Bracket
 from flamelib.accounting.shuffling.closed_form import bennett, clones_closed, hoeffding
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence, clones_2021, exact_binary
+from flamelib.accounting.shuffling.randomizers import round_curve
 from flamelib.core.profiles import ClonedProfile, KaryProfile, LaplaceProfile
 
 WIDE = 1 + 2e-6

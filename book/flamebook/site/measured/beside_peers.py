@@ -16,9 +16,9 @@ from importlib import metadata, util
 from typing import Any, ClassVar, cast
 
 from flamelib import AnyRandomizer, Checkin, GaussianNoise, KaryResponse, Participation, Shuffled, bounds
-from flamelib.accounting.checkin.subsampled_shuffle import round_curve
 from flamelib.accounting.composition.dominating_pair import DominatingPair, to_dp_accounting
 from flamelib.accounting.composition.privacy_profile import dominating_pair_of
+from flamelib.accounting.shuffling.randomizers import round_curve
 
 REPEATS, LONG = 3, 5.0  # answers, but no further one after so many seconds: the first may take a second to load code
 
