@@ -29,6 +29,7 @@ from flamelib import (
 )
 from flamelib.accounting.shuffling.numerical import all_equal, exact_binary
 from flamelib.bridges import histories
+from flamelib.front import crowd
 from flamelib.front.questions import view
 
 BINARY = KaryResponse(1.0, 2)
@@ -86,6 +87,47 @@ def test_who_sees_which_messages_are_lost_learns_what_is_between_the_ends(
     assert bounds(survey, delta=(1 - dropout) * equal).lower <= epsilon * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.parametrize(("n_users", "epsilon0", "dropout", "share"), [
+    (14, 4.17, 0.9, 1e-5), (20, 1.714, 0.5, 1.7e-3), (20, 3.0, 0.3, 0.02), (3, 5.58, 0.91, 0.035), (9, 2.0, 0.05, 0.3),
+])  # fmt: skip
+def test_no_data_set_of_a_few_loses_less_than_the_lower_end(
+    n_users: int, epsilon0: float, dropout: float, share: float
+) -> None:
+    """Exact sums over who arrives, for every number of ones among the others; the largest is the truth."""
+    epsilon, here = share * epsilon0, 1 - dropout
+    true = 1 / (1 + math.exp(-epsilon0))
+
+    @functools.cache
+    def deltas(ones: int, zeros: int) -> tuple[float, float]:
+        others = np.convolve(binom.pmf(range(ones + 1), ones, true), binom.pmf(range(zeros + 1), zeros, 1 - true))
+        one, zero = np.convolve(others, [1 - true, true]), np.convolve(others, [true, 1 - true])
+        return tuple(np.maximum(p - math.exp(epsilon) * q, 0).sum() for p, q in ((one, zero), (zero, one)))
+
+    def lost(ones: int) -> float:
+        zeros = n_users - 1 - ones
+        arrivals = itertools.product(range(ones + 1), range(zeros + 1))
+        terms = [binom.pmf(a, ones, here) * binom.pmf(b, zeros, here) * np.array(deltas(a, b)) for a, b in arrivals]
+        return here * float(np.sum(terms, axis=0).max())
+
+    truth = max(map(lost, range(n_users)))
+    lower = bounds(Shuffled(KaryResponse(epsilon0, 2), n_users, dropout=dropout), epsilon=epsilon).lower
+    assert 0.8 * truth < lower <= truth * (1 + 1e-9)
+
+
+def test_fewer_than_all_are_counted_for_equal_inputs_alone() -> None:
+    asked = []
+
+    def bound(n_users: int, epsilon: float | None, delta: float | None, equal_inputs: bool) -> float:
+        asked.append((n_users, equal_inputs))
+        return 0.5
+
+    crowd.lower(bound, 100, 0.5, 1, 0.1, None)
+    (fewer, equal), whole = asked
+    assert fewer < 100
+    assert equal
+    assert whole == (100, False)
+
+
 @pytest.mark.parametrize("rounds", [1, 20])
 @pytest.mark.parametrize("randomizer", [BINARY, LaplaceNoise(1.0), AnyRandomizer(1.0), GaussianNoise(3.0)])
 def test_the_crowd_that_is_there_for_certain_counts(randomizer: Any, rounds: int) -> None:
@@ -117,8 +159,8 @@ def test_calibration_counts_on_those_who_are_there() -> None:
     found = calibrate(survey, epsilon=0.2, delta=1e-6, rounds=3)
     assert 0.197 < found.guarantee.epsilon <= 0.2
     assert found.protocol.dropout == 0.1
-    crowd = Checkin(Shuffled(BINARY, 10_000, colluding=50), 0.5, colluding=50)
-    fewest = calibrate(crowd, epsilon=0.5, delta=1e-6, over="n_users")
+    many = Checkin(Shuffled(BINARY, 10_000, colluding=50), 0.5, colluding=50)
+    fewest = calibrate(many, epsilon=0.5, delta=1e-6, over="n_users")
     alone = calibrate(Checkin(Shuffled(BINARY, 10_000), 0.5), epsilon=0.5, delta=1e-6, over="n_users")
     assert fewest.n_users == 100 + alone.n_users
     simple = FlameSimple(500, 2, 1.0, LaplaceNoise(0.5), colluding=50, dropout=0.1)

@@ -1,6 +1,7 @@
-"""One place to add: a statement is one file, a claim one row; nothing else is edited, and both are found everywhere."""
+"""One place to add: a statement is one file, a randomizer too, a claim one row; nothing else is edited."""
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -58,6 +59,23 @@ print(json.dumps({
     "reference": api.pages()["api/accounting.shuffling.md"],
 }))
 """
+USE = """
+import json
+import math
+import numpy as np
+from skipping import SkippingResponse
+from flamelib import Checkin, Shuffled, TableRandomizer, account, bounds, run
+
+own, a = Shuffled(SkippingResponse(1.0), 10_000), 0.5 / (1 + math.e)
+table = Shuffled(TableRandomizer([[0.5 - a, a, 0.5], [a, 0.5 - a, 0.5]]), 10_000)
+print(json.dumps({
+    "once": account(own, delta=1e-6).epsilon,
+    "table": [account(table, delta=1e-6, rounds=rounds).epsilon for rounds in (1, 3)],
+    "rounds": account(Checkin(Shuffled(SkippingResponse(1.0), 10_000, dropout=0.1), 1.0), delta=1e-6, rounds=3).epsilon,
+    "lower": bounds(own, delta=1e-6).lower,
+    "ones": run(own, [1] * 3500 + [0] * 6500, np.random.default_rng(1)),
+}))
+"""
 
 
 def test_the_ledger_has_the_row(tmp_path: Path) -> None:
@@ -84,3 +102,20 @@ def test_the_ledger_has_the_row(tmp_path: Path) -> None:
     assert "Toy of a contributor ({doc}`ledger </book/ledger>`)" in row
     assert "{py:func}`~flamelib.accounting.shuffling.toy.toy_bound`" in row
     assert ".. automodule:: flamelib.accounting.shuffling.toy\n   :members:" in seen["reference"]
+
+
+def test_a_randomizer_is_one_file(tmp_path: Path) -> None:
+    """That of the page on contributing, imported in a program that knows nothing else of it, against its table."""
+    page = (ROOT / "book" / "contributing.md").read_text(encoding="utf-8")
+    file = page.split("## Add a randomizer", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    (tmp_path / "skipping.py").write_text(file, encoding="utf-8")
+    places = os.pathsep.join((str(tmp_path), str(ROOT)))
+    words = [sys.executable, "-c", USE]
+    done = subprocess.run(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": places}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    by_table, by_clones = seen["table"]
+    assert math.isclose(seen["once"], by_table, rel_tol=1e-6)
+    assert by_table < seen["rounds"] < by_clones, "the blanket of its own is better than clones"
+    assert seen["lower"] == 0
+    assert 3000 < seen["ones"] < 4000
