@@ -91,6 +91,16 @@ class KaryProfile(Checked, Profile):
         return math.expm1(self.epsilon0) / (math.expm1(self.epsilon0) + self.n_buckets)
 
     @property
+    def max_excess(self) -> float:
+        """Largest likelihood ratio to the blanket, minus 1."""
+        return self.kept * (self.n_buckets - 1)
+
+    @property
+    def excess_moments(self) -> tuple[float, float]:
+        """Variance of the likelihood ratio to the blanket, and minus the covariance of those of two values."""
+        return self.kept**2 * (self.n_buckets - 1), self.kept**2
+
+    @property
     def telling(self) -> float:
         """Probability that the message of a user who holds one of two values is one of these two."""
         p = math.exp(self.epsilon0)
@@ -306,6 +316,16 @@ class LaplaceProfile(Checked, Profile):
     def kept(self) -> float:
         """Probability that a message is not of the blanket, ``1 - mass`` without cancellation."""
         return -math.expm1(-self.epsilon0 / 2)
+
+    @property
+    def max_excess(self) -> float:
+        """Largest likelihood ratio to the blanket, minus 1."""
+        return math.expm1(self.epsilon0 / 2)
+
+    @property
+    def excess_moments(self) -> tuple[float, float]:
+        """Variance of the likelihood ratio to the blanket, and minus the covariance of those of the values 0 and 1."""
+        return self.kept**2 * (2 * math.exp(self.epsilon0 / 2) + 1) / 3, self.kept**2
 
     @property
     def same(self) -> float:

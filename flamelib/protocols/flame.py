@@ -391,14 +391,15 @@ def run_sealed(
 def _sums_of_all(protocol: FlameSimple, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
     """Sums of decoded messages minus one half where every user reports every coordinate."""
     sums, randomizer = np.zeros(protocol.dimension), protocol.randomizer
+    added = randomizer if isinstance(randomizer, LaplaceNoise) else None  # the noise of all users at once
     for rows in blocks:
         for start in range(0, len(rows), ROWS_AT_ONCE):
             values = coordinates.to_unit(rows[start : start + ROWS_AT_ONCE], protocol.clip)
-            if not isinstance(randomizer, LaplaceNoise):
+            if not added:
                 values = coordinates.decode(randomizer, coordinates.sample(randomizer, values, rng))
             sums += (values - 0.5).sum(axis=0)
-    if isinstance(randomizer, LaplaceNoise):
-        sums += coordinates.laplace_sums(randomizer, np.full(sums.shape, protocol.n_users), rng)
+    if added:
+        sums += coordinates.laplace_sums(added, np.full(sums.shape, protocol.n_users), rng)
     return sums
 
 

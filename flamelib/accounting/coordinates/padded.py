@@ -101,22 +101,6 @@ def _spread(padded: int, log_none: float) -> Others:
 RTOL_CURVE = 1e-4  # relative width of the inversion's bracket for a curve
 
 
-def _max_excess(randomizer: _Padded) -> float:
-    """Largest likelihood ratio to the blanket, minus 1."""
-    if isinstance(randomizer, KaryProfile):
-        return randomizer.kept * (randomizer.n_buckets - 1)
-    return math.expm1(randomizer.epsilon0 / 2)
-
-
-def moments(randomizer: _Padded) -> tuple[float, float]:
-    """Variance of the likelihood ratio to the blanket, and minus the covariance of those of the two extreme inputs."""
-    kept = randomizer.kept
-    if isinstance(randomizer, KaryProfile):
-        return kept**2 * (randomizer.n_buckets - 1), kept**2
-    half = randomizer.epsilon0 / 2
-    return kept**2 * (2 * math.exp(half) + 1) / 3, kept**2
-
-
 @dataclass(frozen=True, slots=True)
 class Coordinate:
     """A message that is real with probability ``first`` against one of another value, real with probability ``second``.
@@ -135,7 +119,7 @@ class Coordinate:
         kept, mass = self.randomizer.kept, self.randomizer.mass
         kept_second = self.second * kept
         log_least = math.log1p(-kept_second) if kept_second < 0.5 else math.log(1 - self.second + self.second * mass)
-        return math.log1p(self.first * _max_excess(self.randomizer)) - log_least
+        return math.log1p(self.first * self.randomizer.max_excess) - log_least
 
     @property
     def scale(self) -> float:
@@ -153,7 +137,7 @@ class Coordinate:
         growth = math.expm1(epsilon) / self.scale
         if isinstance(self.randomizer, LaplaceProfile):
             return PaddedLaplaceLaw(self.randomizer.epsilon0, epsilon, 0.5, others.mass, gain, loss, growth)
-        max_excess, kept, k = _max_excess(self.randomizer), self.randomizer.kept, self.randomizer.n_buckets
+        max_excess, kept, k = self.randomizer.max_excess, self.randomizer.kept, self.randomizer.n_buckets
         values = np.array([gain * max_excess + loss * kept, -gain * kept - loss * max_excess, (loss - gain) * kept])
         return AtomicLaw(values - growth, np.array([1, 1, k - 2]) / k, others.mass, others.kept)
 
@@ -181,7 +165,7 @@ class Coordinate:
         else:
             k, kept, growth = self.randomizer.n_buckets, self.randomizer.kept, math.expm1(min(epsilon, 700.0))
             lower = (1 - kept) / k
-            divergence = kept - growth * lower if same else (_max_excess(self.randomizer) - growth) / k
+            divergence = kept - growth * lower if same else (self.randomizer.max_excess - growth) / k
             if self.first < self.second:
                 divergence = (k - 1) / k * (kept - growth * (1 - kept))
         return self.scale * max(divergence, 0.0)
@@ -201,13 +185,13 @@ class Coordinate:
         """Hoeffding's or Bennett's inequality for every number of blanket messages, averaged; of ``L / scale``."""
         gain, loss = self.first / self.scale, math.exp(epsilon) * self.second / self.scale
         growth = math.expm1(epsilon) / self.scale
-        max_excess, kept = _max_excess(self.randomizer), self.randomizer.kept
+        max_excess, kept = self.randomizer.max_excess, self.randomizer.kept
         upper, width = gain * max_excess + loss * kept - growth, (gain + loss) * (max_excess + kept)
         n, mass = self.others.messages, self.others.mass
         if bound == "hoeffding":
             power = n * math.log1p(mass * math.expm1(-2 * (growth / width) ** 2))
             return math.log(width / (4 * mass * n)) + math.log(width / growth) + power
-        variance, cross = moments(self.randomizer)
+        variance, cross = self.randomizer.excess_moments
         second_moment = (gain**2 + loss**2) * variance + 2 * gain * loss * cross + growth**2
         u = growth * upper / second_moment
         decay = growth**2 / second_moment * phi_over_square(u)

@@ -41,7 +41,7 @@ from flamelib.accounting.composition.privacy_profile import (
     together,
 )
 from flamelib.accounting.coordinates.fixed_size_subsets import Subsets
-from flamelib.accounting.coordinates.padded import TAIL_MASS, Bound, Coordinate, all_real, moments, sampled
+from flamelib.accounting.coordinates.padded import TAIL_MASS, Bound, Coordinate, all_real, sampled
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
@@ -180,7 +180,7 @@ def central_limit(
         protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
     ).values()
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
-    variance, cross = moments(vector.noise)
+    variance, cross = vector.noise.excess_moments
     times = vector.kept if protocol == "topk" else dimension
     rate = vector.kept / dimension if protocol == "double" else 1.0
     shift = rate * math.sqrt(2 * times * (variance + cross) / vector.messages)
