@@ -170,7 +170,8 @@ def test_it_is_turned_and_played_by_keyboard_and_says_what_happened(page: Page) 
     assert page.inner_text("#dossier-flame .fl-dossier-verdict").startswith("Not contradicted at ε = ")
     page.keyboard.press("ArrowUp")
     assert "The contradiction vanishes with “drawn by a coin" in page.inner_text("#dossier-flame .fl-dossier-verdict")
-    page.evaluate("flamelibDossiers.trial('flame', 'largest opposite mixed sampled', 1, 1)")  # what follows is drawn from the seed
+    # What is drawn afterwards goes on from the seed.
+    page.evaluate("flamelibDossiers.trial('flame', 'largest opposite mixed sampled', 1, 1)")
     page.focus("#dossier-flame button >> nth=0")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('#dossier-flame button').disabled === false")
