@@ -83,7 +83,7 @@ The answer is a text at a terminal, otherwise, or with --json, a JSON object.  T
 A local randomizer is written as in evaluate, or randomizer=table table=[[0.7,0.3],[0.3,0.7]].  With protocol=summed
 only the sum of those who check in is seen, with Gaussian noise from each.  A cloak is the cheapest one for epsilon=,
 delta= and error=, asked about at that delta, or has numbers of its own: decay= is that of Polya noise which honest
-users share, or, with noise_rate= as well, of truncated Laplace noise which each adds with that chance.
+users share, or, with noise_rate= as well, of truncated Laplace noise which each adds with that probability.
 {inputs}
 
 Examples:

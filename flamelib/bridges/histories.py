@@ -60,7 +60,7 @@ SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 FIRST_SPARED, SPARED_SHARE = 1e-14, 1e-4
 # Levels of noise that are told apart, each of which takes some hundredths of a second.
 MOST_LEVELS = 100
-NOISE, RATE = Domain("standard deviation of noise over a sensitivity", low=0), Domain("chance", low=0, high=1)
+NOISE, RATE = Domain("standard deviation of noise over a sensitivity", low=0), Domain("probability", low=0, high=1)
 # Mass without a loss, at least, of a record that is nearly always seen: more than there is, and of no use to anybody.
 LEAST_REST = 0.5
 
@@ -74,7 +74,7 @@ class Sampled:
     noise_multiplier : float
         Standard deviation of the noise over the largest norm of a record's contribution; 0 is no noise.
     sample_rate : float
-        Chance that a record is drawn, in [0, 1].
+        Probability that a record is drawn, in [0, 1].
     """
 
     noise_multiplier: float
@@ -270,7 +270,7 @@ def _near(delta: float | None) -> float:
 
 
 def disclosing(rate: float) -> DominatingPair:
-    """The pair of a record that is seen with this chance: everything is lost then, and nothing otherwise."""
+    """The pair of a record that is seen with this probability: everything is lost then, and nothing otherwise."""
     rest = max(1 - rate, LEAST_REST)
     ends = np.array([math.inf, 0.0, -math.inf])
     return DominatingPair(ends, ends, np.array([0.0, rest, rate]), np.array([rate, 0.0, -rate]), np.zeros(3))

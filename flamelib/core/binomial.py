@@ -25,7 +25,7 @@ _TRUSTED = 2**30  # the largest number of trials for which sums of probabilities
 # Trials between which SciPy's sums lose some n / 2^54 of themselves; beyond, it takes another way.
 _EXACT_ENOUGH, _EXACT_AGAIN = 2**16, 2**31
 _FAINT_RATE, _TERMS = 2.0**-40, 6  # rates below have 1 - rate next to none of their digits; terms of their sums
-_RAREST = 1e-250  # a rate below which a second hit has no chance that a double holds, and SciPy's function fails
+_RAREST = 1e-250  # a rate below which a second hit has no probability that a double holds, and SciPy's function fails
 _MARGIN = 1e-9  # its relative error, from above
 _COUNTS = np.arange(1.0, _SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
@@ -200,30 +200,30 @@ def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
 
 
 def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
-    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper): 1 less the trusted tails."""
+    """``log P[low < hits <= high]`` (upper): 1 less the trusted tails."""
     outside = _tail(low, n, rate, few=True) + _tail(high + 1, n, rate, few=False)
     return np.where(high > low, np.log1p(-outside * (1 - 2 * _MARGIN)), -np.inf)
 
 
 def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
-    """Chances by sums of probabilities; 0 where these may not be trusted."""
+    """Probabilities by sums of probabilities; 0 where these may not be trusted."""
     tail = cdf(counts, n, rate) if few else sf(counts - 1, n, rate)
     inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
     return np.where(inside & (tail > 1e-200) & (n <= _TRUSTED), tail, 0.0)
 
 
-def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
+def quantiles(n: int, rate: float, probability: float) -> tuple[int, int]:
     """Ends of a window such that fewer hits, and more hits, each have at most that probability: never too narrow.
 
     They come from sums of probabilities, or from Chernoff's bound where these are not trusted.
     """
-    trusted = n <= _TRUSTED and chance > 1e-200
-    target = math.log(chance) if chance > 0 else -math.inf
+    trusted = n <= _TRUSTED and probability > 1e-200
+    target = math.log(probability) if probability > 0 else -math.inf
 
     def rare(count: int, few: bool) -> bool:
         """Whether at most that many, or at least, are rare enough."""
         if trusted and 0 <= count <= n and not (few and count == n) and not (not few and count == 0):
-            return bool((cdf(count, n, rate) if few else sf(count - 1, n, rate)) * (1 + _MARGIN) <= chance)
+            return bool((cdf(count, n, rate) if few else sf(count - 1, n, rate)) * (1 + _MARGIN) <= probability)
         return bool(log_tail(np.array(float(count)), n, rate) <= target)
 
     middle = math.floor(n * rate)

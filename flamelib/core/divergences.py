@@ -120,22 +120,22 @@ def _add_message(law: Mapping[Counts, float], hit: tuple[float, float, float]) -
     """Law of two counts after one more message: first, second or neither."""
     total: dict[Counts, float] = {}
     for (a, b), mass in law.items():
-        for outcome, chance in zip(((a + 1, b), (a, b + 1), (a, b)), hit, strict=True):
-            total[outcome] = total.get(outcome, 0.0) + mass * chance
+        for outcome, probability in zip(((a + 1, b), (a, b + 1), (a, b)), hit, strict=True):
+            total[outcome] = total.get(outcome, 0.0) + mass * probability
     return total
 
 
 def _one_more_message(law: Mapping[Counts, float], row: NDArray[np.float64]) -> dict[Counts, float]:
     total: dict[Counts, float] = {}
     for counts, mass in law.items():
-        for message, chance in _possible(row):
+        for message, probability in _possible(row):
             outcome = (*counts[:message], counts[message] + 1, *counts[message + 1 :])
-            total[outcome] = total.get(outcome, 0.0) + mass * chance
+            total[outcome] = total.get(outcome, 0.0) + mass * probability
     return total
 
 
 def _possible(row: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
-    return ((message, float(chance)) for message, chance in enumerate(row) if chance > 0)
+    return ((message, float(probability)) for message, probability in enumerate(row) if probability > 0)
 
 
 def _refuse_large(outcomes: int) -> None:

@@ -238,7 +238,7 @@ class RapporProfile(SupportProfile):
 
 @dataclass(frozen=True, slots=True)
 class UnaryProfile(SupportProfile):
-    """Optimized unary encoding: the bit of the value is 1 with chance one half, others with ``1/(exp(epsilon0)+1)``."""
+    """Optimized unary encoding: the bit of the value is 1 with probability 1/2, others with ``1/(exp(epsilon0)+1)``."""
 
     kind: ClassVar[str] = "oue"
 

@@ -228,7 +228,7 @@ def _rate(about: str) -> Domain:
     return Domain(about, low=0, high=1)
 
 
-def _chance(about: str) -> Domain:
+def _probability(about: str) -> Domain:
     return Domain(about, low=0, high=1, open_low=True)
 
 
@@ -258,7 +258,7 @@ VOCABULARY: dict[str, Domain] = {
     "alpha": _rate("rate of false alarms of an attacker"),
     "n_users": _count("users whose messages are shuffled together", 2),
     "n_buckets": _count("size of the alphabet of messages", 2),
-    "blanket_mass": _chance("probability that a message ignores its input"),
+    "blanket_mass": _probability("probability that a message ignores its input"),
     "noise_std": _positive("standard deviation of Gaussian noise"),
     "n_levels": _count("levels of fixed-point rounding: messages live in 0..n_levels"),
     "n_cells": _count("cells of equal length that split [0, 1]", 2),
@@ -276,7 +276,7 @@ VOCABULARY: dict[str, Domain] = {
     "confidence": _inside("probability that what is concluded from the runs is true"),
     "dimension": _count("coordinates of a vector"),
     "kept": _positive("coordinates that a user reports"),
-    "sampling_rate": _chance("chance that a coordinate of a user is reported"),
+    "sampling_rate": _probability("probability that a coordinate of a user is reported"),
     "padded": _count("messages of each coordinate after padding", 2),
     "inclusion": Domain("how a user's random coordinates are chosen", choices=("independent", "exact")),
     "overflow": Domain("what becomes of reports that find their bag full", choices=("none", "drop")),
@@ -304,10 +304,10 @@ VOCABULARY: dict[str, Domain] = {
             *("kov", "drv", "closed", "numerical"),
         ),
     ),
-    "participation_rate": _chance("chance that a client joins a round"),
-    "record_rate": _chance("chance that a record of a joining client is drawn"),
-    "checkin_rate": Domain("chance that a client checks in to a round by its own coin", low=0, high=1, least=1e-300),
-    "dropout": Domain("chance that a message is lost on its way", low=0, high=1, open_high=True),
+    "participation_rate": _probability("probability that a client joins a round"),
+    "record_rate": _probability("probability that a record of a joining client is drawn"),
+    "checkin_rate": Domain("probability that a client checks in to a round by itself", low=0, high=1, least=1e-300),
+    "dropout": Domain("probability that a message is lost on its way", low=0, high=1, open_high=True),
     "n_records": _count("records of the affected client in the larger data set, the differing one included"),
     "n_clients": _count("clients available in a round"),
     "angle": Domain("angle between the gradients of two records, in degrees", low=0, high=180),
@@ -327,18 +327,18 @@ VOCABULARY: dict[str, Domain] = {
     "scale": _large("steps of the fixed-point grid: a value in [0, 1] becomes a whole number in 0..scale", 1),
     "rounding": Domain("how a scaled value becomes whole", choices=("floor", "random", "grid")),
     "decay": _inside("ratio of neighbouring probabilities of discrete noise"),
-    "noise_rate": _chance("chance that a user adds noise"),
+    "noise_rate": _probability("probability that a user adds noise"),
     "smoothness": _inside("relative deviation from uniform of the sums of shares"),
     "colluding": Domain("users who tell the attacker all they know", whole=True, low=0, high=LARGEST_WHOLE),
     "swaps": _count("transfers between two users that lead from one data set to the other"),
     "missing": Domain(
         "users whose noise is not in the sum, or is known to the attacker", whole=True, low=0, high=LARGEST_WHOLE
     ),
-    "wraparound": _inside("chance that noise goes around the modulus"),
+    "wraparound": _inside("probability that noise goes around the modulus"),
     "sensitivity_1": _positive("largest change that one member makes, in the 1-norm, in units of the grid"),
     "sensitivity_2": _positive("largest change that one member makes, in the 2-norm, in units of the grid"),
     "variance": _positive("variance of whole-number noise on one coordinate of a sum"),
-    "rejection": Domain("largest chance that a vector is rounded again", low=0, high=1, open_high=True),
+    "rejection": Domain("largest probability that a vector is rounded again", low=0, high=1, open_high=True),
     "security_bits": _positive("minus the base-2 logarithm of a total variation distance", 1e6),
     "log2_modulus": _positive("base-2 logarithm of the modulus", 1e6),
     "messages": _large("messages that leave the shuffler", 0, several=True),
@@ -363,7 +363,7 @@ VOCABULARY: dict[str, Domain] = {
     "cutoff": _positive("where the draws of a heavy-tailed law are cut off"),
     "grid": _count("steps of fixed-point numbers between two whole ones"),
     "accuracy": _inside("relative error that is asked for"),
-    "failure": _inside("chance that an error is larger than asked for"),
+    "failure": _inside("probability that an error is larger than asked for"),
 }
 
 

@@ -76,11 +76,11 @@ class Checkin:
     protocol : Shuffled or Summed
         The protocol that those who come take part in; its ``n_users`` counts all who might come.
     rate : float
-        Chance that a user joins a round, in [0, 1].
+        Probability that a user joins a round, in [0, 1].
     colluding : int
         Users who may tell an attacker all they know; the guarantee is that of the others, at least 2.
     dropout : float
-        Chance that the message of a user who checked in is lost, in [0, 1), as secret as the check-in itself: what
+        Probability that the message of a user who checked in is lost, in [0, 1), as secret as the check-in itself: what
         counts is ``rate * (1 - dropout)``.  Losses that an attacker may see belong to the ``Shuffled`` inside.
 
     Examples
@@ -110,7 +110,7 @@ class Checkin:
 
     @property
     def effective_rate(self) -> float:
-        """Chance that a user's message arrives."""
+        """Probability that a user's message arrives."""
         return self.rate * (1 - self.dropout) * (1 - getattr(self.protocol, "dropout", 0.0))
 
 

@@ -44,7 +44,7 @@ class Cloak(cloak.CloakProtocol):
     noise : law of whole numbers, optional
         Law of what a user adds before it splits its value, such as ``PolyaShare(n_users, decay)``.
     noise_rate : float
-        Chance that a user adds noise at all, in (0, 1].
+        Probability that a user adds noise at all, in (0, 1].
     colluding : int
         Users who may tell an attacker all they know; the guarantee is that of the others.  Those who may drop out
         before they send count among them: they take their noise with them.

@@ -125,7 +125,7 @@ def guaranteed_survey(survey: Shuffled, rounds: int, delta: float) -> tuple[int,
     survey = honest_part(survey)
     counted, rest = crowd.guaranteed_crowd(survey.n_users, survey.dropout, rounds, delta)
     if not rest > 0:
-        raise DomainError(f"delta must be above the chance that nobody else's message arrives, got {delta!r}")
+        raise DomainError(f"delta must be above the probability that nobody else's message arrives, got {delta!r}")
     return counted, rest
 
 

@@ -11,7 +11,7 @@ from flamelib.core.profiles import TableProfile
 
 @dataclass(frozen=True, slots=True)
 class TableRandomizer(TableProfile):
-    """A randomizer by its table: row x holds the chances of the messages 0, 1, 2, ... for the value x.
+    """A randomizer by its table: row x holds the probabilities of the messages 0, 1, 2, ... for the value x.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ class TableRandomizer(TableProfile):
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Wholes:
         """A message for each value; the values are whole numbers below the number of rows, any shape."""
         held = wholes("values", values, 0, len(self.table) - 1)
-        chances = np.cumsum(np.array(self.table), axis=1)
+        probabilities = np.cumsum(np.array(self.table), axis=1)
         # Messages that nobody sends end where they begin, so that "at or above" passes them over.
-        drawn = rng.random(held.shape)[..., None] * chances[held][..., -1:]
-        return np.asarray((drawn >= chances[held]).sum(axis=-1))
+        drawn = rng.random(held.shape)[..., None] * probabilities[held][..., -1:]
+        return np.asarray((drawn >= probabilities[held]).sum(axis=-1))
 
     def estimate(self, messages: Wholes) -> Reals:
         """How often each message was sent."""

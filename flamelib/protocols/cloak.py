@@ -74,7 +74,7 @@ class CloakProtocol:
     noise : law of whole numbers, optional
         What a user adds before it splits.
     noise_rate : float in (0, 1]
-        Chance that a user adds noise at all.
+        Probability that a user adds noise at all.
     """
 
     n_users: int
@@ -110,14 +110,14 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
     * ``floor``: the largest whole number not above the product of the double :math:`x` and :math:`k`, with no rounding
       in between.  So 0.29 times 100 is 28: the double is a little less than 29/100.
-    * ``random``: that number, or one more with the fractional part as its chance: unbiased, but two data sets of equal
+    * ``random``: that number, or one more with the fractional part as probability: unbiased, but two data sets of equal
       sum no longer have equal scaled sums.
     * ``grid``: the nearest whole number, for values known to be multiples of :math:`1 / k`; others are refused.
     """
     if protocol.rounding == "floor":
         return floor_of_product(values, protocol.scale)
     if protocol.rounding == "random":
-        return round_exactly(values, protocol.scale, lambda chances: randomness.coins(chances, chances.shape))
+        return round_exactly(values, protocol.scale, lambda parts: randomness.coins(parts, parts.shape))
     return grid_multiples(values, protocol.scale)
 
 

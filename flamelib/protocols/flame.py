@@ -1,7 +1,7 @@
 r"""The three protocols of FLAME: a vector from each user, a padded bag of messages for each coordinate.
 
 * SS-Simple: every user reports all ``dimension`` coordinates.
-* SS-Double: every user reports ``kept`` random coordinates (or each with chance ``kept / dimension``).
+* SS-Double: every user reports ``kept`` random coordinates (or each with probability ``kept / dimension``).
 * SS-Topk: every user reports its ``kept`` largest coordinates, among ``multiples`` times as many reported ones.
 
 The :func:`user` sees its own update; the :func:`shuffler` who reports which coordinates, and messages that it need not
@@ -90,7 +90,7 @@ class FlameDouble:
     padded : int, at least 2 and at least :math:`n\beta`
         The paper's :math:`n_p`.
     inclusion : "exact" or "independent"
-        Exactly ``kept`` coordinates without replacement, as in the paper; or each coordinate on its own with chance
+        Exactly ``kept`` coordinates without replacement, as in the paper; or each on its own with probability
         ``kept / dimension`` (then ``kept`` may be any number).  Both are accounted for with the choice hidden.
     colluding, dropout : 0
         As for SS-Simple, and refused: reports of colluding users may fill bags, and with fewer users there are more
@@ -269,9 +269,9 @@ def _choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[
     if isinstance(protocol, FlameSimple):
         return ~none, None
     if isinstance(protocol, FlameDouble):
-        chance = protocol.kept / protocol.dimension
+        share = protocol.kept / protocol.dimension
         subset = protocol.inclusion == "exact"
-        sizes = np.full(len(rows), int(protocol.kept)) if subset else rng.binomial(rows.shape[1], chance, len(rows))
+        sizes = np.full(len(rows), int(protocol.kept)) if subset else rng.binomial(rows.shape[1], share, len(rows))
         return random_subsets(sizes, none, rng), None
     true = largest(rows, protocol.kept)
     others = min(protocol.kept * protocol.multiples, protocol.dimension) - protocol.kept

@@ -23,7 +23,7 @@ from flamelib.protocols.cloak import CloakProtocol, account
 from flamelib.uses.workload import REAL_BITS, Maker, Request, Row, finite
 
 _FAR = 10  # standard deviations of noise for which the modulus has room
-_OVERFLOW = 2.0**-40  # chance that noise goes around the modulus
+_OVERFLOW = 2.0**-40  # probability that noise goes around the modulus
 _SHARE = 0.5  # of delta, at most, for what the shares tell
 _SHUFFLERS = "one of several shufflers; all others add their noise"
 _ADD_REMOVE = (
@@ -82,7 +82,7 @@ def _distributed_checkin(request: Request, epsilon: float) -> Row:
 def _checkin_noise(n_users: int, rate: float, rounds: int, epsilon: float, delta: float) -> tuple[float, float]:
     """Noise of a client for records of norm 1, whatever their dimension, and its certified epsilon.
 
-    No noise is needed where a client is there with a chance of at most delta.
+    No noise is needed where a client is there with a probability of at most delta.
     """
     std = distributed_noise(n_users, rate, rounds, epsilon, delta)
     return std, float(distributed_rounds(n_users, rate, std, rounds, delta=delta)) if std else 0.0

@@ -33,12 +33,13 @@ def bracketed(found: Row, request: Request) -> Row:
 
 
 @plainly
-def repeated_lower(epsilon0: float, chance: float, times: int, delta: float) -> float:
+def repeated_lower(epsilon0: float, probability: float, times: int, delta: float) -> float:
     r"""Epsilon that so many reports of one person, seen together, lose at least (lower).
 
-    A report tells all that it can, :math:`\varepsilon_0`, with this ``chance`` under one of two values.  That j of them
-    do, the others being ignored, has the chance :math:`p^j` under that value and :math:`p^je^{-j\varepsilon_0}` under
-    the other, so that :math:`p^j(1-e^{\varepsilon-j\varepsilon_0})` is a lower bound of delta, and
+    A report loses all that it can, :math:`\varepsilon_0`, with this ``probability`` under one of two values.  That j of
+    them do, the others being ignored, has the probability :math:`p^j` under that value and
+    :math:`p^je^{-j\varepsilon_0}` under the other, so that :math:`p^j(1-e^{\varepsilon-j\varepsilon_0})` is a lower
+    bound of delta, and
 
     .. math:: \varepsilon \ge \max_j\; j\varepsilon_0 + \log(1 - \delta p^{-j}) .
 
@@ -49,7 +50,7 @@ def repeated_lower(epsilon0: float, chance: float, times: int, delta: float) -> 
     >>> round(repeated_lower(1.0, 0.5, 1, 0.0), 6), round(repeated_lower(1.0, 0.5, 100, 1e-6), 4)
     (1.0, 18.2571)
     """
-    told = -math.log(chance)
+    told = -math.log(probability)
     best = times if delta == 0 else (math.log(epsilon0 / (epsilon0 + told)) - math.log(delta)) / told if told else times
     found = 0.0
     for j in {min(max(math.floor(best) + more, 0), times) for more in (0, 1)}:
@@ -59,11 +60,11 @@ def repeated_lower(epsilon0: float, chance: float, times: int, delta: float) -> 
 
 
 def _local(request: Request, found: Row) -> float:
-    """A Laplace report of 0 is at most 0 half of the time; one of an item is true with a chance."""
+    """A Laplace report of 0 is at most 0 half of the time; one of an item is true with a given probability."""
     epsilon0 = found.parameters["epsilon0"]
     true = 1 / (1 + (request.dimension - 1) * math.exp(-epsilon0))
-    chance = 0.5 if request.task == "mean" else true
-    return repeated_lower(epsilon0, chance, int(found.parameters["times"]), request.delta)
+    probability = 0.5 if request.task == "mean" else true
+    return repeated_lower(epsilon0, probability, int(found.parameters["times"]), request.delta)
 
 
 def _shuffled(request: Request, found: Row) -> float:

@@ -38,7 +38,7 @@ from flamelib.mechanisms.sketches.linear import Sketch, Table, contributions
 from flamelib.mechanisms.sketches.support import WeightedCounting
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 
-_WRAP_BITS = 60  # a counter goes around the modulus with a chance of 2^-60 at most
+_WRAP_BITS = 60  # a counter goes around the modulus with a probability of 2^-60 at most
 _USERS_AT_ONCE = 1000  # whose messages are in memory together
 
 
@@ -96,7 +96,7 @@ class SketchRelease:
 
     @property
     def room(self) -> int:
-        """A size that no counter's noise exceeds, except with a chance of at most 2^-60."""
+        """A size that no counter's noise exceeds, except with a probability of at most 2^-60."""
         if self.epsilon is None:
             return 0
         return crowded_reach(self.decay, 2.0**-_WRAP_BITS / self.counters, self.surplus)
@@ -175,8 +175,8 @@ def simulate(release: SketchRelease, table: Table, rng: np.random.Generator) -> 
     shape = np.shape(table)
     if release.epsilon is None:
         return np.array(table, dtype=np.int64)
-    chance, surplus, size = 1 - release.decay, release.surplus, (2, *shape)
-    first, second = rng.negative_binomial(surplus, chance, size) if surplus > 1 else rng.geometric(chance, size)
+    success, surplus, size = 1 - release.decay, release.surplus, (2, *shape)
+    first, second = rng.negative_binomial(surplus, success, size) if surplus > 1 else rng.geometric(success, size)
     return np.asarray(table + first - second, dtype=np.int64)
 
 

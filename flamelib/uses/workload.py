@@ -16,8 +16,8 @@ class Request:
     """What is to be published, about whom, and how often.
 
     ``dimension`` is that of a user's vector, or the number of items of the list; ``delta``, in (0, 1), that of all
-    rounds together.  ``sampling_rate`` is the chance that a user takes part in a round, where the mechanism draws lots
-    for users, or, in SS-Double, that it reports a coordinate.
+    rounds together.  ``sampling_rate`` is the probability that a user takes part in a round, where the mechanism draws
+    lots for users, or, in SS-Double, that it reports a coordinate.
     """
 
     n_users: int

@@ -281,8 +281,8 @@ def outer_cells(
 ) -> DominatingPair:
     """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000]."""
     p, q = participation_rate, record_rate
-    others, chances = _grouped_counts(n_records, q, ratio, reach) if p < 1 else (np.zeros(1), np.ones(1))
-    return _joined_halves([_half(p, q, others[:, None], ratio, side, reach) for side in (1, -1)], chances[:, None])
+    others, masses = _grouped_counts(n_records, q, ratio, reach) if p < 1 else (np.zeros(1), np.ones(1))
+    return _joined_halves([_half(p, q, others[:, None], ratio, side, reach) for side in (1, -1)], masses[:, None])
 
 
 def subsampled_cells(rate: float, ratio: float, p_join: float = 1.0, reach: float = MAX_SIGMAS) -> DominatingPair:

@@ -72,7 +72,7 @@ def power(base: Enclosure, exponent: int) -> Enclosure:
 
 
 def odds_to_chance(odds: Enclosure) -> Enclosure:
-    """Enclosure of x / (1 + x), the chance that has the odds x."""
+    """Enclosure of x / (1 + x), the probability that has the odds x."""
 
     def enclosed(bits: int) -> tuple[int, int]:
         low, high = odds(bits + 2)
@@ -95,20 +95,20 @@ def scaled_by(x: Enclosure, factor: Fraction) -> Enclosure:
 # --- choices ----------------------------------------------------------------------------------------
 
 
-def bernoulli(chance: Enclosure, count: int, randomness: Randomness, word: int = WORD) -> NDArray[np.bool_]:
+def bernoulli(probability: Enclosure, count: int, randomness: Randomness, word: int = WORD) -> NDArray[np.bool_]:
     """Independent coins that show heads with exactly the probability that is enclosed."""
-    low, high = chance(word)
+    low, high = probability(word)
     drawn = randomness.uniform(2**word, count)
     heads = np.asarray(drawn < low)
     for i in np.flatnonzero((drawn >= low) & (drawn < high)):
-        heads[i] = _settled_coin(chance, int(drawn[i]), randomness, word)
+        heads[i] = _settled_coin(probability, int(drawn[i]), randomness, word)
     return heads
 
 
-def _settled_coin(chance: Enclosure, drawn: int, randomness: Randomness, bits: int) -> bool:
+def _settled_coin(probability: Enclosure, drawn: int, randomness: Randomness, bits: int) -> bool:
     while True:
         drawn, bits = _more_bits(drawn, bits, randomness)
-        low, high = chance(bits)
+        low, high = probability(bits)
         if not low <= drawn < high:
             return drawn < low
 
@@ -121,7 +121,7 @@ def _more_bits(drawn: int, bits: int, randomness: Randomness) -> tuple[int, int]
 class Cumulated:
     """Distribution function of a law of whole numbers, enclosed: ``lows[i]`` and ``highs[i]`` at ``first + i``.
 
-    ``highs`` has one entry more, at the front: the chance of anything below ``first``.
+    ``highs`` has one entry more, at the front: the probability of anything below ``first``.
     """
 
     first: int

@@ -74,7 +74,7 @@ def _peaked(decay: float, end: int, count: int, randomness: Randomness) -> tuple
 
 
 def _flat(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
-    """The uniform law, accepted with chance ``decay ** |j|``, which is at least 1/2."""
+    """The uniform law, accepted with probability ``decay ** |j|``, which is at least 1/2."""
     found = randomness.uniform(2 * end + 1, count).astype(np.int64) - end
     return found, _decays(decay, np.abs(found), randomness)
 
@@ -149,7 +149,7 @@ def _geometric(decay: float, count: int, randomness: Randomness) -> Wholes:
 
 
 def _decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
-    """Coins of chance p^w: one of chance p^(2^i) for each binary digit i of w, and all have to show heads."""
+    """Coins of probability p^w: one of probability p^(2^i) for each binary digit i of w, and all have to show heads."""
     heads = np.ones(wholes.size, dtype=bool)
     for i in range(int(wholes.max(initial=0)).bit_length()):
         asked = np.flatnonzero(heads & (wholes >> i & 1 == 1))
@@ -160,8 +160,8 @@ def _decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.
 def _logarithmic(decay: float, count: int, randomness: Randomness) -> Wholes:
     r"""P(j) proportional to p^j / j, j >= 1, by rejection from blocks {2^i, ..., 2^(i+1) - 1} and a tail from 2^I on.
 
-    All blocks are proposed equally often.  Inside a block a uniform j is accepted with chance p^(j - 1) 2^i / j; in
-    the tail, where 2^I (1 - p) >= 1, a geometric j with chance p^(2^I - 1) / (2^I (1 - p)) times 2^I / j.  So every j
+    All blocks are proposed equally often.  Inside a block a uniform j is accepted with probability p^(j-1) 2^i / j; in
+    the tail, where 2^I (1-p) >= 1, a geometric j with probability p^(2^I-1) / (2^I (1-p)) times 2^I / j.  So every j
     is accepted in proportion to p^j / j.
     """
     found = np.empty(count, dtype=np.int64)
@@ -189,7 +189,7 @@ def _trial(decay: float, last: int, count: int, randomness: Randomness) -> tuple
 
 
 def _ratio(part: Wholes, whole: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
-    """Coins of chance part / whole: uniform below a power of two that is not less than the whole, until below it."""
+    """Coins of probability part / whole: uniform below a power of two at least the whole, until below it."""
     heads = np.empty(part.size, dtype=bool)
     asked = np.arange(part.size)
     while asked.size:

@@ -36,7 +36,7 @@ class Randomness(Protocol):
         """Independent, uniform residues in {0, ..., modulus - 1}."""
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
-        """Independent coins that show heads with the given chance, or chances."""
+        """Independent coins that show heads with the given probability, or probabilities."""
 
     def permuted(self, messages: Residues) -> Residues:
         """A copy in uniformly random order along the last axis, every row on its own."""
@@ -58,7 +58,7 @@ class Simulation:
         return _large(self._tossed, modulus, shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
-        """Coins whose chance is met up to the resolution of a uniform double, 2^-53."""
+        """Coins whose probability is met up to the resolution of a uniform double, 2^-53."""
         return np.asarray(self.rng.random(shape) < reals("rate", rate, 0, 1))
 
     def permuted(self, messages: Residues) -> Residues:
@@ -100,7 +100,7 @@ class Release:
         return found.reshape(shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
-        """Coins of exactly the given chance, every double being a rational number with a power of two below."""
+        """Coins of exactly the given probability, every double being a rational number with a power of two below."""
         reached = np.broadcast_to(reals("rate", rate, 0, 1) * 2.0**62, shape)
         whole = np.floor(reached).astype(np.int64)
         drawn = self.uniform(2**62, shape)

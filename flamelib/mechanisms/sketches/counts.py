@@ -81,7 +81,7 @@ class CountSketch(_Hashed):
     r"""How often an item occurs, without bias: every item adds its sign to one counter of each row.
 
     A row is off by :math:`\sqrt{(F_2 - f_x^2) / w}` in standard deviation; the median of :math:`D` rows is within
-    :math:`\alpha \lVert f \rVert_2` unless half of the rows are off by more, each with a chance of at most
+    :math:`\alpha \lVert f \rVert_2` unless half of the rows are off by more, each with a probability of at most
     :math:`1 / (w \alpha^2)` by Chebyshev's inequality.  The sum of squares of a row has mean
     :math:`F_2` and variance :math:`2 (F_2^2 - F_4) / w`.
 

@@ -86,7 +86,7 @@ class CauchyNorm(_Stable):
         return float(np.median(np.abs(reals("table", shaped(table, self.shape)))) / self.grid)
 
     def failure(self, accuracy: float, support: int, rounding: float = 0.0) -> float:
-        r"""Upper bound on the chance that the estimate is off by more than the fraction :math:`\alpha` of the norm.
+        r"""Upper bound on the probability of an error of more than the fraction :math:`\alpha` of the norm.
 
         A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each, or if the
         exact sum lies on the wrong side of the norm times :math:`1 \pm (\alpha - r)`, where :math:`r`, the

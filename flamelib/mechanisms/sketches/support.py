@@ -79,9 +79,9 @@ class LinearCounting(_Buckets):
     def unmixed_std(self, table: Table, support: int, decay: float) -> float:
         """Standard deviation of :meth:`unmixed` when noise is added to this table, to leading order."""
         true = np.abs(np.asarray(shaped(table, self.shape), dtype=np.int64))
-        chance = (1 - decay) / (1 + decay)
+        probability = (1 - decay) / (1 + decay)
         weights = zip((-1, 0, 1), empty_weights(np.array([-1, 0, 1]), decay), strict=True)
-        second: Reals = sum(weight**2 * chance * decay ** np.abs(seen - true) for seen, weight in weights)
+        second: Reals = sum(weight**2 * probability * decay ** np.abs(seen - true) for seen, weight in weights)
         noise = float((second - (true == 0)).sum())
         empty = self.columns * (1 - 1 / self.columns) ** support
         return math.hypot(self.std(support), self.columns / empty * math.sqrt(max(noise, 0.0)))
