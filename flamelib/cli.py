@@ -405,10 +405,10 @@ def _plain_lines(text: str) -> dict[str, Any] | None:
         return found
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     lines = lines[1:] if lines and lines[0].strip() == "---" else lines
-    told = [re.fullmatch(r"(\w+):[ \t]+([\w.+-](?:[^:#\n]|(?<! )#|:(?! ))*)(?: #.*)?", line) for line in lines]
-    if not lines or None in told:
+    fields = [re.fullmatch(r"(\w+):[ \t]+([\w.+-](?:[^:#\n]|(?<! )#|:(?! ))*)(?: #.*)?", line) for line in lines]
+    if not lines or None in fields:
         return None
-    return once((one[1], unquoted(one[2])) for one in told if one)
+    return once((one[1], unquoted(one[2])) for one in fields if one)
 
 
 def _book(words: list[str], what: str = "") -> int:
@@ -432,12 +432,12 @@ def _book(words: list[str], what: str = "") -> int:
         status: int = run(words)
         return status
     installed = f"pip install '.[book]' in the source of flamelib{missing}"
-    told = f"{what or f'flamelib {words[0]}'} comes with the book: {installed}"
+    message = f"{what or f'flamelib {words[0]}'} comes with the book: {installed}"
     if not helped:
-        raise DomainError(told)
+        raise DomainError(message)
     about = next(line for line in HELP.splitlines() if line.startswith(f"  {words[0]} ")).split(maxsplit=1)[1]
     print(f"Usage: flamelib {words[0]} ...\n\n{about.capitalize()}.")
-    print(f"Its options are told where the book is installed: {installed}.")
+    print(f"Its options are listed where the book is installed: {installed}.")
     return 0
 
 

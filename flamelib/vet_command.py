@@ -124,7 +124,7 @@ def judged(file: str, randomizer: str) -> vetting.Vetted:
             setting = read(**{name: row[name] for name in COLUMNS[:3]}, rounds=row.get("rounds") or 1)
         except DomainError as refusal:
             raise DomainError(f"line {rows.line_num} of {file}: {refusal}") from None
-        claimed = found.take(lambda *_, told=row["epsilon"], **__: _number(told), tuple(setting.values()))
+        claimed = found.take(lambda *_, stated=row["epsilon"], **__: _number(stated), tuple(setting.values()))
         if claimed is not None:
             found.compare(kind, tuple(setting.values()), claimed)
     if not found.tried and not found.fault:

@@ -181,11 +181,11 @@ def _checked(event: Any) -> Any:
         raise DomainError(f"event must be a DpEvent, got {event!r}")
     held = {one.name: getattr(event, one.name) for one in attr.fields(type(event))}
     kind = type(event).__name__
-    told = {name: _HELD[name].accept(f"{name} of {kind}", value) for name, value in held.items() if name in _HELD}
-    told |= {name: _checked(value) for name, value in held.items() if isinstance(value, dp_event.DpEvent)}
+    checked = {name: _HELD[name].accept(f"{name} of {kind}", value) for name, value in held.items() if name in _HELD}
+    checked |= {name: _checked(value) for name, value in held.items() if isinstance(value, dp_event.DpEvent)}
     if kind == "RandomizedResponseDpEvent":
-        RATE.accept(f"noise_parameter of {kind}", told["noise_parameter"])
-    return attr.evolve(event, **told) if told else event
+        RATE.accept(f"noise_parameter of {kind}", checked["noise_parameter"])
+    return attr.evolve(event, **checked) if checked else event
 
 
 def _twice_as_far(event: Any) -> Any:

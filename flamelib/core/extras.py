@@ -25,5 +25,5 @@ def extra(name: str) -> Iterator[None]:
         missing = str(error.name).partition(".")[0]
         if missing in OWN:
             raise
-        told = f"{missing} is not installed here; pip install '.[{name}]' in the source of flamelib brings it"
-        raise MissingExtra(told, name=missing) from None
+        message = f"{missing} is not installed here; pip install '.[{name}]' in the source of flamelib brings it"
+        raise MissingExtra(message, name=missing) from None

@@ -215,8 +215,8 @@ def described(text: str, statement: Statement) -> str:
         both = "Exactly one of epsilon and delta is given; the answer is the other one."
         own = dict.fromkeys(("epsilon", "delta"), ("", both))
     for names, kind, words in _ENTRY.findall(f"{entries}\n"):
-        told = "\n".join(line.strip() for line in words.splitlines() if line.strip())
-        own |= dict.fromkeys(map(str.strip, names.split(",")), (kind, told))
+        text = "\n".join(line.strip() for line in words.splitlines() if line.strip())
+        own |= dict.fromkeys(map(str.strip, names.split(",")), (kind, text))
     lines = []
     for name in statement.parameters:
         kind, words = own.get(name, ("", ""))
@@ -225,12 +225,12 @@ def described(text: str, statement: Statement) -> str:
             kinds = " or ".join(statement.randomizers) if name == "randomizer" else ""
             kind, words = kind or kinds or str(domain), words or f"{domain.about.capitalize()}."
         lines += [f"{name} : {kind}", *(f"    {line}" for line in words.splitlines())]
-    told = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
+    text = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
     if "Raises\n------" in after:
-        return told + after
+        return text + after
     cut = after.find("Source: ") if "Source: " in after else len(after)
     return (
-        f"{told}{after[:cut]}Raises\n------\nDomainError\n    If an argument lies outside its domain.\n\n{after[cut:]}"
+        f"{text}{after[:cut]}Raises\n------\nDomainError\n    If an argument lies outside its domain.\n\n{after[cut:]}"
     )
 
 

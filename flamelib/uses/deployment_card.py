@@ -159,18 +159,18 @@ def answered(given: Mapping[str, Any]) -> Answered:
     flamelib.uses.deployment_card.Unstated: unit is unstated: whose data does the guarantee protect: ...
     """
     known(given, FIELDS, [], "a description")
-    told = {field: value.strip() if isinstance(value, str) else value for field, value in given.items()}
-    told = {field: value for field, value in told.items() if value is not None and value != ""}
-    for field in told.keys() & set(WORDS):
-        if not isinstance(told[field], str):
-            raise DomainError(f"{field} must be a text, in quotes where it may be read otherwise, got {told[field]!r}")
-    name, asked = str(told.pop("name", "")), _questions(told)
+    card = {field: value.strip() if isinstance(value, str) else value for field, value in given.items()}
+    card = {field: value for field, value in card.items() if value is not None and value != ""}
+    for field in card.keys() & set(WORDS):
+        if not isinstance(card[field], str):
+            raise DomainError(f"{field} must be a text, in quotes where it may be read otherwise, got {card[field]!r}")
+    name, asked = str(card.pop("name", "")), _questions(card)
     if asked:
         raise Unstated(asked, name)
-    unit, trust, mechanism = (str(told.pop(field)) for field in ("unit", "trust", "mechanism"))
-    adjacency = told.pop("adjacency", None)
-    numbers = {"rounds": 1} | {field: _number(field, value) for field, value in told.items()}
-    open_ends = [] if "rounds" in told else [_oftener(mechanism, trust, numbers, unit)]
+    unit, trust, mechanism = (str(card.pop(field)) for field in ("unit", "trust", "mechanism"))
+    adjacency = card.pop("adjacency", None)
+    numbers = {"rounds": 1} | {field: _number(field, value) for field, value in card.items()}
+    open_ends = [] if "rounds" in card else [_oftener(mechanism, trust, numbers, unit)]
     if mechanism == "zcdp" and "delta" not in numbers:
         numbers["delta"] = USUAL_DELTA
         open_ends.append(f"delta: rho has an epsilon for every delta, and this one is at {USUAL_DELTA:g}")
@@ -201,12 +201,12 @@ def _number(field: str, value: Any) -> float:
     return found
 
 
-def _questions(told: Mapping[str, Any]) -> dict[str, str]:
+def _questions(card: Mapping[str, Any]) -> dict[str, str]:
     """What is needed and left out, by field; refuses words that are none of the domain."""
     for field, words in (("trust", TRUST), ("mechanism", (*SENT, *RELEASED)), ("adjacency", tuple(Adjacency)[:2])):
-        if field in told and told[field] not in words:
-            raise DomainError(f"{field} must be one of {', '.join(words)}, got {told[field]!r}")
-    trust, mechanism = told.get("trust"), told.get("mechanism")
+        if field in card and card[field] not in words:
+            raise DomainError(f"{field} must be one of {', '.join(words)}, got {card[field]!r}")
+    trust, mechanism = card.get("trust"), card.get("mechanism")
     if None not in (trust, mechanism) and (mechanism in RELEASED) != (trust == "curator"):
         kinds = ", ".join(RELEASED if trust == "curator" else SENT)
         raise DomainError(f"mechanism must be one of {kinds} where trust is {trust}, got {mechanism!r}")
@@ -218,10 +218,10 @@ def _questions(told: Mapping[str, Any]) -> dict[str, str]:
         needed += ["n_buckets"] if mechanism == "rappor" and trust == "shuffler" else []
     if trust in ("shuffler", "aggregator"):
         needed += ["n_users", "delta"]
-    formula = isinstance(told.get("delta"), str) and re.search("[a-df-zA-DF-Z]", told["delta"])
-    written = re.sub(r"[\\{}]", "", str(told.get("delta")))  # without the marks of TeX
+    formula = isinstance(card.get("delta"), str) and re.search("[a-df-zA-DF-Z]", card["delta"])
+    written = re.sub(r"[\\{}]", "", str(card.get("delta")))  # without the marks of TeX
     unclear = {"delta": f"it is the formula {written}; what is its value?"} if formula else {}
-    return {field: QUESTIONS[field] for field in needed if field not in told} | unclear
+    return {field: QUESTIONS[field] for field in needed if field not in card} | unclear
 
 
 def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float | None, float, str, str]:

@@ -50,11 +50,11 @@ def repeated_lower(epsilon0: float, probability: float, times: int, delta: float
     >>> round(repeated_lower(1.0, 0.5, 1, 0.0), 6), round(repeated_lower(1.0, 0.5, 100, 1e-6), 4)
     (1.0, 18.2571)
     """
-    told = -math.log(probability)
-    best = times if delta == 0 else (math.log(epsilon0 / (epsilon0 + told)) - math.log(delta)) / told if told else times
+    nats = -math.log(probability)
+    best = times if delta == 0 else (math.log(epsilon0 / (epsilon0 + nats)) - math.log(delta)) / nats if nats else times
     found = 0.0
     for j in {min(max(math.floor(best) + more, 0), times) for more in (0, 1)}:
-        share = delta * math.exp(j * told) if j * told < 700 else math.inf
+        share = delta * math.exp(j * nats) if j * nats < 700 else math.inf
         found = max(found, j * epsilon0 + math.log1p(-share) if share < 1 else 0.0)
     return found * (1 - MARGIN)
 
@@ -86,9 +86,9 @@ def _double(request: Request, found: Row) -> float:
 
 
 def _topk(request: Request, found: Row) -> float:
-    told = found.parameters
+    plan = found.parameters
     return likelihood_weighted.weighed_lower(
-        request.n_users, int(told["kept"]), int(told["padded"]), told["epsilon0"], None, request.delta
+        request.n_users, int(plan["kept"]), int(plan["padded"]), plan["epsilon0"], None, request.delta
     )
 
 

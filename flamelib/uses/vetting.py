@@ -103,21 +103,21 @@ class Vetted:
         """The object that ``flamelib vet`` prints."""
         columns = zip(self._names, zip(*self.tried, strict=True), strict=False)
         ends = {name: [min(values), max(values)] for name, values in columns}
-        told = {"found": 0, "tried": len(self.tried), "range": ends, "largest_ratio": self.largest_ratio}
+        reply = {"found": 0, "tried": len(self.tried), "range": ends, "largest_ratio": self.largest_ratio}
         refused = {"refused": self.refused, "first_refused": self.refusal} if self.refused else {}
-        return self.counterexample or self.fault or told | refused
+        return self.counterexample or self.fault or reply | refused
 
     def __repr__(self) -> str:
-        told, first = self.reply(), self.refusal
-        inputs = told.get("inputs") or first.get("inputs", {})
+        reply, first = self.reply(), self.refusal
+        inputs = reply.get("inputs") or first.get("inputs", {})
         where = ", ".join(f"{name} = {value}" for name, value in inputs.items())
         if self.counterexample:
-            lost = f"{rounded(told['at_least'], up=False, digits=6)}, {rounded(told['ratio'], up=False)} times as much"
-            lost = f"some data sets lose at least {lost}"
-            return f"Too small: {told['claimed']:.6g} at {where}; {lost}.\n{told['command']}"
+            lost = f"some data sets lose at least {rounded(reply['at_least'], up=False, digits=6)}"
+            more = f"{rounded(reply['ratio'], up=False)} times as much"
+            return f"Too small: {reply['claimed']:.6g} at {where}; {lost}, {more}.\n{reply['command']}"
         if self.fault:
-            return f"No epsilon: {told['claimed']} at {where}."
-        ends = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in told["range"].items())
+            return f"No epsilon: {reply['claimed']} at {where}."
+        ends = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in reply["range"].items())
         most = f"The largest certified lower end is {rounded(self.largest_ratio)} times what is claimed."
         refused = (
             f"\nNothing is claimed at {self.refused} inputs, such as {where}: {first['claimed']}." if first else ""
