@@ -38,7 +38,7 @@ from flamelib.accounting.composition.privacy_profile import (
 )
 from flamelib.accounting.noise.gaussian import MAX_RATIO
 from flamelib.accounting.sampling.rounds import dominated_rounds, round_cells
-from flamelib.accounting.shuffling.randomizers import analysis, rests_on, round_curve
+from flamelib.accounting.shuffling.randomizers import analysis, round_curve
 from flamelib.core import profiles
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
@@ -261,7 +261,7 @@ def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency
         return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
     curve = round_curve(analysis(inner.randomizer).reduced, inner.n_users, rate)
     cells = dominating_pair_of(curve, total, _near(delta))
-    return Pair(cells, None, Adjacency.REPLACE_ONE, rests_on(inner.randomizer))
+    return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
 
 
 def _near(delta: float | None) -> float:

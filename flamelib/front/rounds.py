@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
-from flamelib.accounting.shuffling.randomizers import analysis, rests_on
+from flamelib.accounting.shuffling.randomizers import analysis
+from flamelib.core.guarantees import RestsOn
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
@@ -71,7 +72,7 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     parts = [part for part in _history(protocol, rounds) if part[0].epsilon0]
     history = [(analysis(one).reduced, *setting) for one, *setting in parts]
     found = shuffled_history(history, epsilon, delta)
-    return guarantee(found, rests_on(*(one for one, *_ in history)), epsilon, delta)
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta)
 
 
 def _lower(protocol: Rounds, delta: float | None, epsilon: float | None, rounds: int) -> float:

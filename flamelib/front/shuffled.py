@@ -21,6 +21,7 @@ from flamelib.accounting.shuffling.accountant import (
 )
 from flamelib.accounting.shuffling.randomizers import analysis
 from flamelib.core.arrays import Reals, one_per_user
+from flamelib.core.guarantees import RestsOn
 from flamelib.core.profiles import Profile
 from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check, honest, keep
@@ -76,7 +77,7 @@ def rounds_account(survey: Shuffled, rate: float, delta: float | None, epsilon: 
         return compose(survey.randomizer, n_users, rounds, rate, epsilon, delta)
 
     found = crowd.upper(bound, survey.n_users, survey.dropout, rounds, epsilon, delta, survey.randomizer.epsilon0)
-    return guarantee(found, analysis(survey.randomizer).rests_on, epsilon, delta)
+    return guarantee(found, RestsOn.PROVEN, epsilon, delta)
 
 
 def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, rounds: int) -> float:

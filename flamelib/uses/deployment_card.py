@@ -249,11 +249,12 @@ def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float
         lower, upper = (rappor_sums(*budget, side, delta=delta, rounds=rounds) for side in ("lower", "upper"))
         return lower, upper, RestsOn.PROVEN, "sums of flipped bits: two shuffled binary responses"
     randomizer = kind_of(mechanism, numbers.get("n_buckets"))(numbers["epsilon0"])
-    upper, proven = compose(randomizer, n_users, rounds, 1.0, None, delta), RestsOn.PROVEN
+    upper = compose(randomizer, n_users, rounds, 1.0, None, delta)
     if trust == "aggregator" and mechanism != "kary":
-        return None, upper, proven, "a sum shows no more than shuffled reports do; how much less is not known here"
+        because = "a sum shows no more than shuffled reports do; how much less is not known here"
+        return None, upper, RestsOn.PROVEN, because
     lower = lower_bound(randomizer, n_users, rounds, 1.0, None, delta)
-    return lower, upper, proven, "shuffled reports; the lower end by explicit data sets"
+    return lower, upper, RestsOn.PROVEN, "shuffled reports; the lower end by explicit data sets"
 
 
 def _unshuffled(

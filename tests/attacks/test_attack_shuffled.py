@@ -18,11 +18,11 @@ from oracles import shuffling as slow
 from oracles import tables as worlds
 from oracles.gaussian import TwoUsers
 
-from flamelib.accounting.shuffling import exact_binary, gaussian_branch_cut, tables
+from flamelib.accounting.shuffling import exact_binary, gaussian_sums, tables
 from flamelib.accounting.shuffling.brackets import locally
 from flamelib.accounting.shuffling.calibration import least_blanket_mass
 from flamelib.accounting.shuffling.closed_form import bennett_curve, hoeffding_curve, kary_epsilon0
-from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
+from flamelib.accounting.shuffling.gaussian_sums import GaussianLaw
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, TableProfile
 
 ATTACKS = {}
@@ -86,13 +86,13 @@ def dropped_users(epsilon0, n, deviations):
 
 @attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=9)
 def gaussian_two_users(noise_std, deviations, blanket):
-    """Lip and ray, against quadrature; what is left out beyond the panels, and what halving sees."""
+    """Sums on two lattices, against quadrature."""
     epsilon = deviations / noise_std
     with mp.workdps(20):
         truth = TwoUsers(noise_std, epsilon, bool(blanket)).delta()
     if not truth > 1e-6:
         return ELSEWHERE
-    found = gaussian_branch_cut.bracket(GaussianLaw(noise_std, epsilon, bool(blanket)), 2)
+    found = gaussian_sums.bracket(GaussianLaw(noise_std, epsilon, bool(blanket)), 2)
     return beyond(truth, found, 1e-14 / float(truth) + 1e-12)
 
 
@@ -103,7 +103,7 @@ def gaussian_one_message(noise_std, deviations):
     with mp.workdps(40):
         low, up = mpf(epsilon) * s - 1 / (2 * s), mpf(epsilon) * s + 1 / (2 * s)
         truth = mp.ncdf(-low) - mp.exp(mpf(epsilon)) * mp.ncdf(-up)
-        return float(mp.log(truth) - gaussian_branch_cut._unshuffled(GaussianLaw(noise_std, epsilon, True)))
+        return float(mp.log(truth) - gaussian_sums._unshuffled(GaussianLaw(noise_std, epsilon, True)))
 
 
 # --- tables, every pair ---------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def test_rounds_that_differ() -> None:
     mixed = Rounds([(Shuffled(one, 500), 2) for one in (alike, table, AnyRandomizer(0.5), GaussianNoise(2.0))])
     found = bounds(mixed, epsilon=0.1)
     assert 0 < found.lower < found.upper < 1
-    assert found.rests_on == "estimated"
+    assert found.rests_on == "proven"
 
 
 @pytest.mark.parametrize("protocol", [QUICK[0], *QUICK[3:]], ids=lambda one: type(one).__name__)
@@ -203,7 +203,7 @@ def test_ends_that_cross_are_an_error_here_and_a_wide_bracket_for_users(monkeypa
 def test_what_is_proven_names_what_it_assumes() -> None:
     assert account(SURVEY, delta=1e-8, rounds=100).assumes == ARITHMETIC
     assert bounds(SURVEY, delta=1e-8).assumes == ARITHMETIC
-    assert account(Shuffled(GaussianNoise(4.0), 50), delta=1e-3).assumes == ""
+    assert account(Shuffled(GaussianNoise(4.0), 50), delta=1e-3).assumes == ARITHMETIC
     found = account(VECTORS[3], delta=1e-3)
     assert found.assumes == f"no coordinate has more messages than the padded number; {ARITHMETIC}"
     assert repr(found).endswith("; proven, if no coordinate has more messages than the padded number")

@@ -36,10 +36,10 @@ from flamelib.accounting.composition.dominating_pair import DominatingPair
 from flamelib.accounting.composition.privacy_profile import Delta, PrivacyProfile
 from flamelib.accounting.shuffling import bromwich
 from flamelib.accounting.shuffling.brackets import MAX_EPSILON0, LawAt, estimate, locally, of_law, within_reach
-from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
+from flamelib.accounting.shuffling.gaussian_sums import GaussianLaw
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.arrays import Complexes, Reals
-from flamelib.core.guarantees import Certified, RestsOn
+from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import above, probability
 from flamelib.core.search import smallest_epsilon
 
@@ -53,8 +53,6 @@ class Analysis(ABC):
     Answers are delta at ``epsilon`` or epsilon at ``delta``, of which one is given.
     """
 
-    #: What the numbers rest on.
-    rests_on: ClassVar[RestsOn] = RestsOn.PROVEN
     #: Whether a value of the profile takes long.
     is_slow: ClassVar[bool] = False
 

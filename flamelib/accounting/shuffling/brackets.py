@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.shuffling import bromwich, gaussian_branch_cut
+from flamelib.accounting.shuffling import bromwich, gaussian_sums
 from flamelib.accounting.shuffling.bromwich import Bracket
-from flamelib.accounting.shuffling.gaussian_branch_cut import GaussianLaw
+from flamelib.accounting.shuffling.gaussian_sums import GaussianLaw
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT, log1mexp
@@ -28,14 +28,14 @@ MAX_EPSILON0 = 30.0  # largest local budget of the numerics and of searches: bey
 def divergence(law: LawAt, n_users: int, rtol: float = bromwich.RTOL_TIGHT) -> BracketAt:
     """Certified bracket of log delta, of width about ``rtol`` but for Gaussian noise, as a function of epsilon."""
     if isinstance(law(0.0), GaussianLaw):
-        return lambda epsilon: gaussian_branch_cut.bracket(law(epsilon), n_users)  # type: ignore[arg-type]
+        return lambda epsilon: gaussian_sums.bracket(law(epsilon), n_users)  # type: ignore[arg-type]
     return lambda epsilon: bromwich.bracket(law(epsilon), n_users, rtol)  # type: ignore[arg-type]
 
 
 def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
     """Uncertified log delta as a function of epsilon."""
     if isinstance(law(0.0), GaussianLaw):
-        return lambda epsilon: gaussian_branch_cut.quick(law(epsilon), n_users)  # type: ignore[arg-type]
+        return lambda epsilon: gaussian_sums.quick(law(epsilon), n_users)  # type: ignore[arg-type]
     return lambda epsilon: bromwich.quick(law(epsilon), n_users)  # type: ignore[arg-type]
 
 

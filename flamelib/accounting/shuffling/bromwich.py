@@ -191,13 +191,13 @@ class _Contour:
         """
         degree = max(self.n - 2, 0)
         if not self.null_mass:
-            log = _log1p(self.mass * self.law.increment(self.t, y) / self.moment)
+            log = log1p_complex(self.mass * self.law.increment(self.t, y) / self.moment)
             return np.asarray(np.exp(self.n * log)), np.asarray(np.exp(degree * log.real))
         loss = self.mass * self.losses.increment(self.t, y) / self.loss
         gain = (self.gain + self.mass * self.gains.increment(self.t, y)) / self.loss
-        log_loss, log_all = _log1p(loss), _log1p(loss + gain)
+        log_loss, log_all = log1p_complex(loss), log1p_complex(loss + gain)
         null_power, full_power = self.n * log_loss, self.n * log_all
-        ratio = self.n * _log1p(gain / np.where(loss == -1, 1, 1 + loss))
+        ratio = self.n * log1p_complex(gain / np.where(loss == -1, 1, 1 + loss))
         is_small = (ratio.real < 1) & (loss != -1)
         small = np.exp(null_power) * np.expm1(np.where(is_small, ratio, 0))
         power = self.null_mass * np.where(is_small, small, np.exp(full_power) - np.exp(null_power))
@@ -404,7 +404,7 @@ def _lattice_spacing(law: LossLaw) -> float:
     return float(moduli[0]) if len(moduli) == 1 else 0.0
 
 
-def _log1p(z: Complexes) -> Complexes:
+def log1p_complex(z: Complexes) -> Complexes:
     """``log(1 + z)`` without cancellation; finite also where 1 + z is 0."""
     squared = np.maximum(2 * z.real + np.abs(z) ** 2, np.nextafter(-1, 0))
     return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))

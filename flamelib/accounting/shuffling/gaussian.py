@@ -7,21 +7,20 @@ from typing import Self
 from flamelib.accounting.composition.dominating_pair import DominatingPair
 from flamelib.accounting.composition.privacy_profile import PrivacyProfile
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.shuffling import gaussian_branch_cut
+from flamelib.accounting.shuffling import gaussian_sums
 from flamelib.accounting.shuffling.analysis import RTOL_VALUES, BlanketAnalysis, rounded_down
 from flamelib.accounting.shuffling.brackets import LawAt
 from flamelib.accounting.shuffling.discrete import KaryAnalysis
 from flamelib.accounting.shuffling.equal_inputs import equal_inputs_pair
-from flamelib.accounting.shuffling.gaussian_branch_cut import MAX_NOISE_STD, GaussianLaw
-from flamelib.core.guarantees import Certified, RestsOn
+from flamelib.accounting.shuffling.gaussian_sums import MAX_NOISE_STD, GaussianLaw
+from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import probability
 from flamelib.core.profiles import KaryProfile
 
 
 class GaussianAnalysis(BlanketAnalysis):
-    """By its blanket, which is no Gaussian; the error of the integrals is estimated."""
+    """By its blanket, which is no Gaussian."""
 
-    rests_on = RestsOn.ESTIMATED
     is_slow = True
 
     def blanket(self, epsilon: float) -> GaussianLaw:
@@ -53,7 +52,7 @@ class GaussianAnalysis(BlanketAnalysis):
         @functools.cache
         def delta(epsilon: float) -> float:
             law = GaussianLaw(self.randomizer.noise_std, epsilon, True, rate)
-            return probability(gaussian_branch_cut.bracket(law, n_users, RTOL_VALUES).high)
+            return probability(gaussian_sums.upper(law, n_users, RTOL_VALUES))
 
         return PrivacyProfile(delta, error=error)
 

@@ -2,7 +2,7 @@ r"""Distributions of the amplification variable :math:`L = r - e^{\varepsilon} r
 
 :math:`r, r'` are the likelihood ratios of the pair of values against a *reference* distribution: the blanket (a user
 contributes with probability ``mass``) or that of a user who holds a fixed value (``mass`` 1).  Gaussian noise has no
-moment generating function: :mod:`flamelib.accounting.shuffling.gaussian_branch_cut`.
+moment generating function: :mod:`flamelib.accounting.shuffling.gaussian_sums`.
 """
 
 import math

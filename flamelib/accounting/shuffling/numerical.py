@@ -14,7 +14,7 @@ from flamelib.accounting.shuffling.analysis import BlanketAnalysis
 from flamelib.accounting.shuffling.any_randomizer import AnyAnalysis, ClonedAnalysis
 from flamelib.accounting.shuffling.discrete import KaryAnalysis
 from flamelib.accounting.shuffling.randomizers import analysis
-from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import (
     AnyProfile,
     ClonedProfile,
@@ -29,17 +29,13 @@ from flamelib.core.vocabulary import SUPPORTS
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
 
-def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    return analysis(arguments["randomizer"]).rests_on if "randomizer" in arguments else RestsOn.PROVEN
-
-
 def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
     """Exact up to 1e9 users; beyond, counts lose digits and the blanket bound may be the answer."""
     return Gives.EXACT if arguments["n_users"] <= 10**9 else Gives.UPPER
 
 
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
-        gives="upper", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
+        gives="upper", rests_on="proven", randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def blanket_divergence(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -48,9 +44,7 @@ def blanket_divergence(
     .. math:: \delta = \frac{1}{\gamma n} E\Big[\Big(\sum_{i=1}^{M} L_i\Big)_+\Big],\quad M \sim \mathrm{Bin}(n,\gamma),
 
     for the worst pair of inputs, 0 and 1, never below the true value of the formula and at most 1e-6 (relative, in
-    delta) above it where ``uncertainty`` does not say otherwise; epsilon is at most the local budget.  For k-ary
-    response and Laplace noise the error is bounded; for Gaussian noise the quadrature's part of it is estimated,
-    generously (:mod:`flamelib.accounting.shuffling.gaussian_branch_cut`).
+    delta) above it where ``uncertainty`` does not say otherwise; epsilon is at most the local budget.
 
     Parameters
     ----------
@@ -69,7 +63,7 @@ def blanket_divergence(
 
 
 @states("shuffle", "lower", item="exact divergence when all other users hold one value, worst such value",
-        gives="lower", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
+        gives="lower", rests_on="proven", randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def all_equal(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

@@ -13,7 +13,6 @@ from flamelib.accounting.shuffling.discrete import KaryAnalysis, SupportAnalysis
 from flamelib.accounting.shuffling.gaussian import GaussianAnalysis
 from flamelib.accounting.shuffling.laplace import LaplaceAnalysis
 from flamelib.accounting.shuffling.tables import TableAnalysis
-from flamelib.core.guarantees import RestsOn, weakest
 from flamelib.core.profiles import (
     AnyProfile,
     ClonedProfile,
@@ -42,11 +41,6 @@ def analysis(randomizer: Any) -> Analysis:
         if kind in ANALYSES:
             return ANALYSES[kind](randomizer)
     raise DomainError(f"randomizer must be a local randomizer such as KaryResponse, got {randomizer!r}")
-
-
-def rests_on(*randomizers: Any) -> RestsOn:
-    """What accounts of these randomizers rest on together."""
-    return weakest(*(analysis(one).rests_on for one in randomizers))
 
 
 @functools.lru_cache(maxsize=8)

@@ -210,7 +210,7 @@ class TestCalibration:
     def test_noise_of_a_gaussian(self):
         found = shuffle_calibrate("gaussian", 1000, 0.5, 1e-6).noise_std
         assert blanket_divergence(GaussianProfile(found), 1000, epsilon=0.5) <= 1e-6
-        assert blanket_divergence(GaussianProfile(found * (1 - 2e-7)), 1000, epsilon=0.5) > 1e-6
+        assert blanket_divergence(GaussianProfile(found * (1 - 5e-5)), 1000, epsilon=0.5) > 1e-6
 
 
 class TestFarOut:

@@ -1,7 +1,7 @@
-"""Shuffled Gaussian noise against two oracles that share neither contour nor transform with the library.
+"""Certified brackets of shuffled Gaussian noise around the values of oracles that know no lattice.
 
 Two users: one message is integrated in closed form (a difference of normal tails), the other by mpmath.  Many users:
-a trapezoid sum along a vertical line, for the law cut off at eleven deviations, where that line exists.
+an integral around a branch cut, itself held against two users and against a trapezoid sum along a vertical line.
 """
 
 import math
@@ -9,21 +9,20 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from oracles import gaussian_lattice
+from oracles import gaussian_branch_cut, gaussian_lattice
 from oracles.gaussian import TwoUsers
 from oracles.shuffling import gaussian_at_least
 
-from flamelib.accounting.shuffling.bromwich import Bracket
-from flamelib.accounting.shuffling.gaussian_branch_cut import (
-    MIN_LOG_EXCESS,
-    RTOL_PANEL,
-    GaussianLaw,
-    _Cut,
-    _representable,
-    bracket,
-)
+from flamelib.accounting.shuffling.gaussian_sums import GaussianLaw, _representable, _Split, bracket
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.profiles import GaussianProfile
+
+
+def around_the_cut(law, n_users):
+    """The oracle's bracket, whose error is estimated."""
+    return gaussian_branch_cut.bracket(
+        gaussian_branch_cut.GaussianLaw(law.noise_std, law.epsilon, law.blanket, law.rate), n_users
+    )
 
 
 @pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (1.0, 0.5)])
@@ -32,29 +31,50 @@ def test_two_users_who_may_be_absent(noise_std, epsilon, rate, blanket):
     with mp.workdps(20):
         there = TwoUsers(noise_std, epsilon, blanket)
         alone = there.price(-there.mass * mp.expm1(epsilon))
-        truth = float(rate**2 * there.delta() + rate * (1 - rate) * alone)
-    found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), 2)
-    assert math.exp(found.high) == pytest.approx(truth, rel=5e-11)
-    assert math.exp(found.low) * (1 - 5e-11) <= truth <= math.exp(found.high) * (1 + 5e-11)
-    assert truth <= rate * math.exp(bracket(GaussianLaw(noise_std, epsilon, blanket), 1).high)
+        truth = float(mp.log(rate**2 * there.delta() + rate * (1 - rate) * alone))
+    law = GaussianLaw(noise_std, epsilon, blanket, rate)
+    found = bracket(law, 2)
+    assert truth - 1e-4 < found.low <= truth <= found.high < truth + 1e-4
+    assert around_the_cut(law, 2).high == pytest.approx(truth, abs=5e-11)
+    assert truth <= math.log(rate) + bracket(GaussianLaw(noise_std, epsilon, blanket), 1).high
 
 
-@pytest.mark.parametrize(("noise_std", "epsilon"), [(1.0, 4.0), (26.111, 0.09535)])
-def test_two_users(noise_std, epsilon):
-    profile = GaussianProfile(noise_std)
-    with mp.workdps(20):
-        blanket = float(TwoUsers(noise_std, epsilon, blanket=True).delta())
-        equal = float(TwoUsers(noise_std, epsilon, blanket=False).delta())
-    _agrees(blanket_divergence(profile, 2, epsilon=epsilon), blanket, upper=True)
-    _agrees(all_equal(profile, 2, epsilon=epsilon), equal, upper=False)
-
-
-@pytest.mark.parametrize(("noise_std", "epsilon"), [(25100.35330357087, 2.6868920682928863e-4), (54.275, 0.12183)])
-def test_a_coarse_sum_of_two_users_lies_on_its_side(noise_std, epsilon):
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(1.0, 4.0), (26.111, 0.09535), (25100.0, 2.7e-4)])
+@pytest.mark.parametrize("blanket", [True, False])
+def test_two_users(noise_std, epsilon, blanket):
     with mp.workdps(50):
-        truth = math.log(TwoUsers(noise_std, epsilon, blanket=True).delta())
-    found = bracket(GaussianLaw(noise_std, epsilon, True), 2, 1e-5)
-    assert found.low <= truth <= found.high
+        truth = float(mp.log(TwoUsers(noise_std, epsilon, blanket).delta()))
+    found = bracket(GaussianLaw(noise_std, epsilon, blanket), 2)
+    assert truth - 5e-2 < found.low <= truth <= found.high < truth + 1e-2
+    if noise_std < 1000:  # there the estimate of the integral's error fails: it is 20 % off
+        assert around_the_cut(GaussianLaw(noise_std, epsilon, blanket), 2).high == pytest.approx(truth, abs=1e-8)
+
+
+# (noise_std, epsilon, blanket, rate, users): heavy and light tails, absence rare and common, few and very many users, a
+# delta from 0.9 down to 1e-284.
+SETTINGS = [
+    (1.0, 0.2, True, 1.0, 1000), (1.0, 2.0, False, 1.0, 1000), (0.3144, 0.0294, False, 1.0, 1000),
+    (0.25, 33.0, True, 1.0, 10**5), (0.25, 61.8, False, 1.0, 10**5), (0.1784, 0.8177, False, 1.0, 640),
+    (0.5, 41.8, True, 1.0, 10**5), (0.3144, 0.00056, False, 0.1025, 2_763_994_224),
+    (1.27, 0.04, False, 0.0015, 10**10),
+    (0.5, 0.0607, True, 0.0267, 64_379), (4.0, 0.1, True, 0.1, 1000), (76.6, 0.00255, True, 0.00164, 730),
+    (49.4, 0.0028, True, 0.109, 9100), (2.1, 1.64, False, 1.0, 18), (0.7, 4.0, True, 1.0, 20),
+    (58.0, 0.01, True, 1.0, 10), (10.0, 0.06, True, 1.0, 50), (5.2, 0.0054, False, 1.0, 650_000),
+    (3e4, 1e-9, True, 1.0, 10**10), (1e6, 1e-9, True, 0.5, 10**6), (164.0, 1e-4, False, 0.008, 20),
+    (1.8, 3.05, True, 1.0, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_bracket_is_around_the_branch_cut(setting):
+    law, n_users = GaussianLaw(*setting[:4]), setting[4]
+    truth, found = around_the_cut(law, n_users), bracket(law, n_users)
+    assert truth.high - truth.low < 1e-6
+    assert truth.low - 2e-2 < found.low <= truth.high + 1e-9
+    assert truth.low - 1e-9 <= found.high < truth.high + 2e-2
+    coarse = bracket(law, n_users, 1e-2)  # most values share a cell of its lattice
+    assert coarse.low <= truth.high + 1e-9
+    assert coarse.high >= truth.low - 1e-9
 
 
 def on_a_line(noise_std, n_users, epsilon, blanket, rate=1.0):
@@ -98,8 +118,8 @@ def _messages(noise_std, blanket, mass):
 def test_many_users(noise_std, n_users, epsilon):
     profile = GaussianProfile(noise_std)
     blanket, equal = (on_a_line(noise_std, n_users, epsilon, reference) for reference in (True, False))
-    _agrees(blanket_divergence(profile, n_users, epsilon=epsilon), blanket, upper=True)
-    _agrees(all_equal(profile, n_users, epsilon=epsilon), equal, upper=False)
+    assert blanket <= blanket_divergence(profile, n_users, epsilon=epsilon) < blanket * (1 + 3e-5)
+    assert equal >= all_equal(profile, n_users, epsilon=epsilon) > equal * (1 - 3e-5)
 
 
 @pytest.mark.parametrize(("noise_std", "n_users", "epsilon"), [(5.0, 100, 0.2), (3.0, 10**5, 0.01)])
@@ -107,10 +127,11 @@ def test_many_users(noise_std, n_users, epsilon):
 def test_many_users_who_may_be_absent(noise_std, n_users, epsilon, rate):
     for blanket in (True, False):
         truth = on_a_line(noise_std, n_users, epsilon * math.sqrt(rate), blanket, rate)
-        found = bracket(GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate), n_users)
-        assert [math.exp(end) for end in (found.low, found.high)] == pytest.approx([truth] * 2, rel=1e-9)
-        rough = bracket(GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate), n_users, 1e-6)
-        assert math.exp(rough.low) * (1 - 1e-9) <= truth <= math.exp(rough.high) * (1 + 1e-9) < truth * (1 + 1e-5)
+        law = GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate)
+        found = bracket(law, n_users)
+        assert truth * 0.95 < math.exp(found.low) <= truth * (1 + 1e-9)
+        assert truth * (1 - 1e-9) <= math.exp(found.high) < truth * 1.02
+        assert math.exp(around_the_cut(law, n_users).high) == pytest.approx(truth, rel=1e-9)
 
 
 FAR_OUT = [
@@ -129,13 +150,11 @@ def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
     for blanket in (True, False):
         # Not by the bound of one message alone, which would give the same.
         law = GaussianLaw(noise_std, epsilon, blanket)
-        with np.errstate(over="ignore", invalid="ignore"):
-            cut = _Cut(_representable(law), 1)
-            found = cut.bracket(RTOL_PANEL) if cut.unit > MIN_LOG_EXCESS else Bracket(-math.inf, math.inf)
-        assert found.low <= truth + 1e-9 or cut.law != law  # at a smaller epsilon it is a bound from above alone
-        assert found.high >= truth - 1e-9 or truth < -690
-        if noise_std >= 0.5 and truth > -600:
-            assert found.high - found.low < 1e-2
+        near = _representable(law)
+        low, high = (_Split(near, 1, 1e-5).log_divergence(is_upper) for is_upper in (False, True))
+        assert low <= truth or near != law  # at a smaller epsilon it is a bound from above alone
+        assert high >= truth
+        assert high - low < 1e-2 or truth < -600 or noise_std < 0.5
 
 
 @pytest.mark.parametrize(("noise_std", "epsilon"), FAR_OUT)
@@ -150,7 +169,7 @@ def test_far_out_the_bound_is_not_below_what_one_large_value_gives(noise_std, ep
 @pytest.mark.parametrize("noise_std", [1e7, 1e9])
 def test_noise_beyond_the_digits_of_doubles_is_answered_from_above(noise_std):
     """Total variation is in proportion to the inverse of the noise; doubles have lost it from about 1e9 on."""
-    start = bracket(GaussianLaw(1e4, 0.0, True, 0.1), 10**6).low - math.log(noise_std / 1e4)
+    start = bracket(GaussianLaw(1e4, 0.0, True, 0.1), 10**6).low - 1e-4 - math.log(noise_std / 1e4)
     found = bracket(GaussianLaw(noise_std, 0.0, True, 0.1), 10**6)
     assert found.low == -math.inf
     assert start < found.high < math.log(0.1 / math.sqrt(2 * math.pi) / noise_std) + 1e-4
@@ -164,7 +183,7 @@ def test_noise_beyond_the_digits_of_doubles_is_answered_from_above(noise_std):
 )  # fmt: skip
 @pytest.mark.parametrize("blanket", [True, False])
 def test_between_two_lattices(n_users, noise_std, epsilon, rate, std, top, blanket):
-    """The error of the two integrals is estimated; that of the lattices is proved."""
+    """The same inequalities by other code."""
     found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
     low, high = gaussian_lattice.log_divergence(n_users, noise_std, epsilon, blanket, rate, std, top, 100 * std)
     assert low <= found.high + 1e-9
@@ -185,10 +204,3 @@ def test_between_two_lattices_of_light_tails(n_users, noise_std, epsilon, rate, 
     assert low <= found.high
     assert found.low <= high
     assert high - low < 4e-5
-
-
-def _agrees(answer, truth, *, upper):
-    """Close, and on the safe side up to the oracle's own error of 5e-11."""
-    assert answer == pytest.approx(truth, rel=5e-11)
-    assert answer.uncertainty <= 1e-6 * truth
-    assert (answer >= truth * (1 - 5e-11)) if upper else (answer <= truth * (1 + 5e-11))

@@ -1,4 +1,4 @@
-r"""Expectation of the positive part of a sum with log-normal tails: an integral around a cut in the s-plane.
+r"""Shuffled Gaussian noise by an integral around a cut in the s-plane, with an estimated error.
 
 Under Gaussian noise the amplification variable L has log-normal tails, so that :math:`E\,e^{sL}` exists on the
 imaginary axis only.  With :math:`M(s) = 1 + \gamma E[e^{sL}-1]`, continued analytically from above, and S the sum of n
@@ -17,8 +17,7 @@ whole and halves agree, and then computed once more with a finer rule for M; the
 the changes by halving and by the finer rule.  It is an estimate, not a proof, but a generous one: for analytic
 integrands the finer value is better by many orders of magnitude.  Added are the tails beyond the last panels, those of
 the quadrature of M, and a bound on round-off, part by part (the imaginary part of M on the lip has terms of its own
-size).  Sums on two lattices, large values apart by their number, bracket delta with a proof to 3e-3 in about the same
-time, but not yet among few users, with absence, or at a delta below 1e-80.
+size).
 
 *The distribution.*  Write u for the log-likelihood ratio of the two inputs, up to a shift:
 :math:`(\tfrac12-y)/\sigma^2` with the blanket as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either
@@ -26,8 +25,9 @@ half-line (*leg*; u from 0 up)
 
 .. math:: L = L_0 + P\,(e^{\pm u} - 1), \qquad \text{density } c\, e^{-\kappa u - \sigma^2 u^2/2} .
 
-Why the transform continues, and on which paths in u: book, chapter on the privacy blanket, section on how the blanket
-divergence is computed.
+All of it is analytic in u.  On a path that is turned to :math:`\operatorname{Im}u=\pi-\arg s` where P is positive, or
+to :math:`-\arg s` where it is negative, the integrand falls doubly exponentially, which continues the transform to
+:math:`0\le\arg s\le\pi/2`.  At real s the path stays real up to the larger root of :math:`sPe^u=\sigma^2u+\kappa`.
 """
 
 import cmath
