@@ -313,7 +313,7 @@ class _Split:
         share = 0.03 * rtol
         self.bottom = float(x[max(int((n_users * heads > share).argmax()) - 1, 0)])
         first = int(np.searchsorted(x, 0.0, "right"))
-        floors = self._by_chernoff(x, calls, puts, log_calls) - 10, math.log(floor)
+        floors = max(self._by_chernoff(x, calls, puts, log_calls) - 10, math.log(floor)), math.log(floor)
         for self.floor in floors:
             end = ((x > 0) & ((log_calls <= math.log(share) + self.floor) | (calls < MIN_CALL))).argmax()
             count = 1 + max(int(end) if end else len(x) - 1, first)
@@ -336,7 +336,7 @@ class _Split:
 
     def _by_chernoff(self, x: Reals, calls: Reals, puts: Reals, log_calls: Reals) -> float:
         """About the least bound of ``log E[S_+]``, by values below some x by Chernoff's and those above one by one."""
-        low, high = int(np.searchsorted(x, 0.0, "right")) + 2, int(np.flatnonzero(calls > MIN_CALL)[-1])
+        low, high = int(np.searchsorted(x, 0.0, "right")) + 2, int((calls > MIN_CALL).sum()) - 1
         least = math.inf
         while high - low > 1:
             end = (low + high) // 2
@@ -348,7 +348,7 @@ class _Split:
             below, beyond = self.n * bulk.log_moment(t) - math.log(t) - 1, float(log_calls[end])
             least = min(least, logaddexp(below, beyond))
             low, high = (low, end) if below > beyond else (end, high)
-        return least
+        return least if least < math.inf else -math.inf
 
     def _cut(self, x: Reals, masses: Reals, tails: Reals) -> tuple[int, bool]:
         """Where values are rare, and then on to where the tilted law is least; whether one tilt does for all values."""

@@ -46,7 +46,7 @@ def test_two_users(noise_std, epsilon, blanket):
         truth = float(mp.log(TwoUsers(noise_std, epsilon, blanket).delta()))
     found = bracket(GaussianLaw(noise_std, epsilon, blanket), 2)
     assert truth - 5e-2 < found.low <= truth <= found.high < truth + 1e-2
-    if noise_std < 1000:  # there the estimate of the integral's error fails: it is 20 % off
+    if noise_std < 1000:  # beyond, the error that it states is a fifth
         assert around_the_cut(GaussianLaw(noise_std, epsilon, blanket), 2).high == pytest.approx(truth, abs=1e-8)
 
 
@@ -70,7 +70,7 @@ def test_the_bracket_is_around_the_branch_cut(setting):
     law, n_users = GaussianLaw(*setting[:4]), setting[4]
     truth, found = around_the_cut(law, n_users), bracket(law, n_users)
     assert truth.high - truth.low < 1e-6
-    assert truth.low - 2e-2 < found.low <= truth.high + 1e-9
+    assert truth.low - 3e-2 < found.low <= truth.high + 1e-9
     assert truth.low - 1e-9 <= found.high < truth.high + 2e-2
     coarse = bracket(law, n_users, 1e-2)  # most values share a cell of its lattice
     assert coarse.low <= truth.high + 1e-9
