@@ -64,7 +64,7 @@ class Profile(ABC):
 
     __slots__ = ()
     #: The parameter that calibrations look for, ``None`` where there is none.
-    strength: ClassVar[str | None] = "epsilon0"
+    calibrated_parameter: ClassVar[str | None] = "epsilon0"
     epsilon0: float
 
     @property
@@ -356,7 +356,7 @@ class GaussianProfile(Checked, Profile):
     """Gaussian noise on a value in [0, 1]: no pure local guarantee, because the likelihood ratio is unbounded."""
 
     kind: ClassVar[str] = "gaussian"
-    strength: ClassVar[str | None] = "noise_std"
+    calibrated_parameter: ClassVar[str | None] = "noise_std"
     epsilon0: ClassVar[float] = math.inf  # type: ignore[misc]
     noise_std: float
 
@@ -412,7 +412,7 @@ class TableProfile(Profile):
     """A randomizer by its table: row x is the law of the message for the value x."""
 
     kind: ClassVar[str] = "table"
-    strength: ClassVar[str | None] = None
+    calibrated_parameter: ClassVar[str | None] = None
     table: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:

@@ -152,7 +152,7 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
             return replace(protocol, protocol=replace(inner, noise_std=noise_std))
 
         return calibrated("noise_std", with_noise, value, epsilon, delta, rounds, rises=False)
-    if over not in (None, "epsilon0") or inner.randomizer.strength != "epsilon0":
+    if over not in (None, "epsilon0") or inner.randomizer.calibrated_parameter != "epsilon0":
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
     at = functools.partial(with_budget, inner.randomizer, "epsilon0")
     counted = honest_part(protocol)

@@ -100,12 +100,12 @@ def rounds_lower(survey: Shuffled, rate: float, delta: float | None, epsilon: fl
 
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     randomizer = protocol.randomizer
-    sought = over or randomizer.strength
-    if randomizer.strength == "noise_std" and rounds > 1:
+    sought = over or randomizer.calibrated_parameter
+    if randomizer.calibrated_parameter == "noise_std" and rounds > 1:
         raise DomainError("rounds must be 1 for Gaussian noise, of which no account of more is known here")
     if sought == "n_users":
         return fewest_users(lambda n: replace(protocol, n_users=n), protocol.colluding, epsilon, delta, rounds)
-    if sought is None or sought != randomizer.strength:
+    if sought is None or sought != randomizer.calibrated_parameter:
         raise DomainError(f"over must be n_users, or a parameter of the randomizer, got {sought!r} for {randomizer!r}")
 
     at = functools.partial(with_budget, randomizer, sought)

@@ -190,7 +190,7 @@ def shuffled_rounds_lower(
     if checkin_rate < MIN_CHECKIN_RATE or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
     account, composed = analysis(randomizer), 0.0
-    laws = account.laws_from_below(checkin_rate)
+    laws = account.laws_of_equal_inputs(checkin_rate)
     if (not laws or rounds > 1) and delta != 0:  # else the bound is trivial
         pairs = account.witnesses(n_users, checkin_rate, equal_inputs)
         composed = max([0.0, *(composed_below([(pair, rounds)], epsilon, delta) for pair in pairs)])

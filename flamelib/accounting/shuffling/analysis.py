@@ -16,8 +16,7 @@ of the blanket.  If all other users hold x', equality holds with the blanket :ma
 *Monotonicity.*  By post-processing (dropping messages at random, adding users with public values) profiles are
 non-decreasing in the rate and non-increasing in the number of users.
 
-Proofs: book, chapter on the privacy blanket, and chapter on check-in, section on
-rounds without Rényi orders.
+Proofs: book, chapter on the privacy blanket, and chapter on check-in, section on rounds without Rényi orders.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Section 5, with users who may be absent; Balle, Barthe, Gaboardi 2018
 (subsampling); Feldman, McMillan, Talwar 2021.
@@ -87,7 +86,7 @@ class Analysis(ABC):
         """Pairs of a round for explicit data sets (lower), as :meth:`from_below`; the largest losses last."""
         return []
 
-    def laws_from_below(self, rate: float) -> list[LawAt]:
+    def laws_of_equal_inputs(self, rate: float) -> list[LawAt]:
         """Distributions of L where every other user who joins holds one value, for bounds of a single round."""
         return []
 
@@ -131,7 +130,7 @@ class BlanketAnalysis(Analysis):
         """That of a post-processing of a local budget of ``MAX_EPSILON0``, if this one is larger and there is one."""
         return type(self)(replace(self.randomizer, epsilon0=MAX_EPSILON0)) if self.epsilon0 > MAX_EPSILON0 else self
 
-    def near(self, n_users: int, epsilon: float | None, delta: float | None) -> float | None:
+    def estimated_epsilon(self, n_users: int, epsilon: float | None, delta: float | None) -> float | None:
         """About the epsilon of the answer, at which data sets are compared; ``None`` where they need not be."""
         if not within_reach(self.epsilon0) or (epsilon or 0.0) >= self.epsilon0:
             return None

@@ -67,7 +67,7 @@ class DiscreteAnalysis(BlanketAnalysis):
         return found if there is law else max(found, self.of_law(there, n_users, None, delta, upper=False))
 
     def others(self, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
-        at = self.near(n_users, epsilon, delta)
+        at = self.estimated_epsilon(n_users, epsilon, delta)
         if at is None:
             return self.blanket
         # In the far tail an estimate cannot rank the few values.

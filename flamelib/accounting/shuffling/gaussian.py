@@ -65,7 +65,7 @@ class GaussianAnalysis(BlanketAnalysis):
         intervals = equal_inputs_pair(self.randomizer, n_users, rate)
         return found + ([intervals] if intervals else [])
 
-    def laws_from_below(self, rate: float) -> list[LawAt]:
+    def laws_of_equal_inputs(self, rate: float) -> list[LawAt]:
         """All others hold 1."""
         if self.randomizer.noise_std > MAX_NOISE_STD:
             return []

@@ -296,12 +296,8 @@ class _Split:
     """Cut, top and bottom for a relative error (any choice is valid); the bulk below the cut, at coarse points."""
 
     def __init__(self, law: GaussianLaw, n_users: int, rtol: float) -> None:
-        # Beyond an epsilon of 1 it is insensitive to delta.
-        self.law, self.n, self.rtol = law, n_users, rtol = (
-            law,
-            n_users,
-            max(rtol, RTOL_LARGE if law.epsilon > 1 else 0.0),
-        )
+        rtol = max(rtol, RTOL_LARGE) if law.epsilon > 1 else rtol
+        self.law, self.n, self.rtol = law, n_users, rtol
         x = law.points()
         calls, puts, tails, heads = law.calls(x)
         gap = (1 - n_users) * law.mean
@@ -340,9 +336,7 @@ class _Split:
         least = math.inf
         while high - low > 1:
             end = (low + high) // 2
-            masses = np.maximum(
-                _kinks(x[: end + 1], calls[: end + 1] - calls[end], puts[: end + 1], self.law.mean, 1.0), 0
-            )
+            masses = self._masses(x[: end + 1], calls[: end + 1], puts[: end + 1])
             bulk = _Measure(x[: end + 1], masses, 0.0, (0.0, 0.0))
             t = bulk.saddle(self.n, 0.0)
             below, beyond = self.n * bulk.log_moment(t) - math.log(t) - 1, float(log_calls[end])

@@ -29,7 +29,7 @@ class LaplaceAnalysis(BlanketAnalysis):
         return LaplaceLaw(self.epsilon0, epsilon, 0.5, self.randomizer.mass)
 
     def others(self, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
-        at = self.near(n_users, epsilon, delta)
+        at = self.estimated_epsilon(n_users, epsilon, delta)
         if at is None:
             return self.blanket
 
@@ -54,7 +54,7 @@ class LaplaceAnalysis(BlanketAnalysis):
         budget = rounded_down(math.log1p(2 * math.expm1(self.epsilon0 / 2)))
         return KaryAnalysis(KaryProfile(budget, 2)).witnesses(n_users, rate) if budget else []
 
-    def laws_from_below(self, rate: float) -> list[LawAt]:
+    def laws_of_equal_inputs(self, rate: float) -> list[LawAt]:
         return [functools.partial(self._joining, rate, value) for value in (0.0, 1.0)]
 
     def _joining(self, rate: float, value: float, epsilon: float) -> LossLaw:
